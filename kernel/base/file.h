@@ -1,0 +1,39 @@
+// Files: whole reads, maps, and writes that are complete or not there at all.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace regie {
+
+// A read-only private mapping of a whole file; empty files give an empty span. Kept alive by copies.
+class MappedFile {
+ public:
+  static Result<MappedFile> open(const std::string& path);  // messages name the path and what to do
+  std::span<const std::byte> bytes() const { return bytes_; }
+  std::shared_ptr<const void> owner() const { return owner_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::shared_ptr<const void> owner_;
+};
+
+Result<std::string> read_text_file(const std::string& path);
+
+// Writes through `fill` to a temporary file in the same folder, syncs, and renames it to `path`; on any failure (disk
+// full, unwritable) the temporary file is removed, an existing `path` is untouched, and the message says which path
+// and why. `fill` gets a function that appends bytes.
+using AppendBytes = std::function<Status(const void* data, size_t size)>;
+Status write_file_atomically(const std::string& path, const std::function<Status(const AppendBytes&)>& fill);
+Status write_file_atomically(const std::string& path, std::string_view text);
+
+// `relative` resolved below the folder of `model_path`; INVALID_MODEL if it is absolute, has "..", or a link leads outside.
+Result<std::string> resolve_beside(const std::string& model_path, std::string_view relative);
+
+}  // namespace regie

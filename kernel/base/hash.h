@@ -1,0 +1,30 @@
+// Content hashing (XXH3, 128 bits) for digests and checksums. Not for security.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace regie {
+
+uint64_t hash64(const void* data, size_t size);
+
+class Hasher {
+ public:
+  Hasher();
+  ~Hasher();
+  Hasher(const Hasher&) = delete;
+  Hasher& operator=(const Hasher&) = delete;
+  Hasher& bytes(const void* data, size_t size);
+  Hasher& text(std::string_view s);  // length first, so that ("a","bc") differs from ("ab","c")
+  Hasher& number(uint64_t n);
+  std::string hex() const;           // 32 digits
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace regie

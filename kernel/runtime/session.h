@@ -1,0 +1,74 @@
+// Session: a model made ready on its devices. Context: the mutable half of one run (arena, bound addresses, prepared
+// kernels per shape); pooled by the session. After the first run with a shape, a run allocates nothing of its own.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/elem.h"
+#include "base/status.h"
+#include "model/model.h"
+#include "plugins/host.h"
+
+namespace regie {
+
+struct SessionOptions {
+  uint32_t threads = 1;      // for parallel regions of host_cpu kernels, in all
+  uint64_t timeout_ns = 0;   // of waits; 0: the device's own
+  size_t shapes_kept = 16;   // prepared shapes a context keeps, least recently used dropped
+};
+
+struct RunStatistics {
+  uint64_t runs = 0, shapes_prepared = 0;
+  std::string last_shape_change;  // "x.0: 1 -> 7": why the last preparation was needed
+};
+
+struct TaskTime {  // one a task of the last profiled run
+  uint32_t program, task;
+  uint64_t issue_ns, begin_ns, end_ns;
+};
+
+class Context;
+
+class Session {
+ public:
+  // Opens the devices through `plugins`, refuses kernels whose format or capabilities they lack, uploads weights to
+  // devices with memory of their own, loads kernels.
+  static Result<std::shared_ptr<Session>> create(std::shared_ptr<const Model> model, std::shared_ptr<PluginHost> plugins,
+                                                 const SessionOptions& options = {});
+  ~Session();
+  const Model& model() const;
+
+  // Takes a context from the pool, or makes one. It goes back when the pointer is let go.
+  Result<std::shared_ptr<Context>> acquire();
+
+ private:
+  friend class Context;
+  Session();
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+class Context {
+ public:
+  ~Context();
+  // `inputs` in the order of the model's. Types and dimensions are checked against the model: INVALID_INPUT names the
+  // input, what it should be and what it is. `outputs[i].data` NULL: the context keeps the bytes until its next run and
+  // sets data, dims and bytes; otherwise the caller's memory of at least `bytes` is written.
+  // Dims that it sets live until the context's next run.
+  Status run(std::span<const regie_tensor> inputs, std::span<regie_tensor> outputs);
+  void set_profiling(bool on);
+  std::span<const TaskTime> times() const;
+  const RunStatistics& statistics() const;
+
+ private:
+  friend class Session;
+  Context();
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace regie

@@ -1,0 +1,52 @@
+/* draft/regie.memory: packs buffers with lifetimes into one arena. It sees numbers only. */
+#ifndef REGIE_C_MEMORY_H
+#define REGIE_C_MEMORY_H
+
+#include "regie/c/entry.h"
+#include "regie/c/host.h"
+#include "regie/c/pass.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define REGIE_MEMORY_ID "draft/regie.memory"
+#define REGIE_OFFSET_FREE UINT64_MAX
+
+typedef struct regie_memory_buffer {
+  uint64_t lower, upper; /* live in [lower, upper), in steps of the schedule; lower < upper */
+  uint64_t size;         /* bytes, at the reference shapes */
+  uint64_t offset;       /* fixed place, or REGIE_OFFSET_FREE */
+  uint64_t alignment;    /* power of two */
+} regie_memory_buffer;
+
+typedef struct regie_memory_problem {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t buffer_count;
+  const regie_memory_buffer* buffers;
+  uint64_t capacity;    /* bytes; UINT64_MAX: the less the better */
+  uint64_t node_budget; /* of a search, 0: the planner's default; the answer is a function of the problem alone */
+} regie_memory_problem;
+
+typedef struct regie_memory_answer {
+  uint64_t peak;        /* max(offset + size) */
+  uint64_t lower_bound; /* greatest sum of sizes live at one step, sizes rounded up to alignment */
+  uint32_t proven_optimal;
+  uint32_t reserved;
+} regie_memory_answer;
+
+typedef struct regie_memory_table {
+  regie_table_head head; /* REGIE_DIGEST_MEMORY */
+  uint32_t count;
+  uint32_t reserved;
+  const regie_pass_info* planners;
+  /* Writes `buffer_count` offsets. LIMIT if the capacity is not met. */
+  regie_status (*plan)(uint32_t index, const regie_host* host, const regie_config* options,
+                       const regie_memory_problem* problem, uint64_t* offsets, regie_memory_answer* answer);
+} regie_memory_table;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
