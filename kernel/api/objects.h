@@ -1,5 +1,6 @@
-// What the opaque handles of the embedding API (regie/api/regie.h) are, and the few helpers that its two halves share:
-// runtime_*.cpp in libregie-runtime, compiler_*.cpp in libregie-compiler. Nothing else includes this.
+// What the opaque handles of the embedding API (regie/api/regie.h) are, and the few helpers that its two
+// halves share: runtime_*.cpp in libregie-runtime, compiler_*.cpp in libregie-compiler. Nothing else includes
+// this.
 #pragma once
 
 #include <exception>
@@ -49,7 +50,8 @@ namespace regie {
 // Keeps the status as the calling thread's last error; gives its code.
 regie_status api_result(const Status& status);
 
-// Runs `body` (gives a Status); exceptions of libraries become a status. Every function of the API is one of these.
+// Runs `body` (gives a Status); exceptions of libraries become a status. Every function of the API is one of
+// these.
 template <class F>
 regie_status api_guard(F&& body) noexcept {
   try {
@@ -67,7 +69,8 @@ regie_status api_guard(F&& body) noexcept {
 class ApiOptions {
  public:
   // `once`: keys that may be given once; `repeated`: any number of times.
-  static Result<ApiOptions> read(const regie_option* options, size_t count, std::initializer_list<const char*> once,
+  static Result<ApiOptions> read(const regie_option* options, size_t count,
+                                 std::initializer_list<const char*> once,
                                  std::initializer_list<const char*> repeated = {});
   std::optional<std::string> find(std::string_view key) const;
   std::string text(std::string_view key, std::string fallback = {}) const;
@@ -81,8 +84,9 @@ class ApiOptions {
   std::vector<std::pair<std::string, std::string>> pairs_;
 };
 
-// The plug-in host for a plug-in path (colon separated, may be empty): one a path and value of REGIE_PLUGIN_PATH, kept for
-// the life of the process, as libraries are never unloaded. Also makes it the one that serves plug-ins' look-ups.
+// The plug-in host for a plug-in path (colon separated, may be empty): one a path and value of
+// REGIE_PLUGIN_PATH, kept for the life of the process, as libraries are never unloaded. Also makes it the one
+// that serves plug-ins' look-ups.
 Result<std::shared_ptr<PluginHost>> api_plugin_host(const std::string& plugin_path);
 
 }  // namespace regie
