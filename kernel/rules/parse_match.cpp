@@ -53,8 +53,11 @@ class MatchParser {
     while (!at_.at(RuleToken::kEnd)) {
       if (rule_.nodes.size() == kMaxNodes) return at_.error("a match has at most 64 nodes");
       REGIE_TRY(statement());
-      if (!at_.at(RuleToken::kEnd))
-        REGIE_ASSIGN(std::string line, at_.expect(RuleToken::kLine, "the end of the line"));
+      if (at_.at(RuleToken::kLine)) {
+        at_.next();
+      } else if (!at_.at(RuleToken::kEnd)) {
+        return at_.expected("the end of the line");
+      }
     }
     if (rule_.nodes.empty()) return at_.error("the match is empty");
     rule_.match_values = static_cast<uint32_t>(rule_.values.size());

@@ -17,8 +17,11 @@ class ReplaceParser {
     for (uint32_t i = 0; i < rule_.match_values; ++i) current_.push_back(i);
     while (!at_.at(RuleToken::kEnd)) {
       REGIE_TRY(statement());
-      if (!at_.at(RuleToken::kEnd))
-        REGIE_ASSIGN(std::string line, at_.expect(RuleToken::kLine, "the end of the line"));
+      if (at_.at(RuleToken::kLine)) {
+        at_.next();
+      } else if (!at_.at(RuleToken::kEnd)) {
+        return at_.expected("the end of the line");
+      }
     }
     for (uint32_t slot : rule_.nodes.back().results) {
       if (slot == kNoSlot) continue;
