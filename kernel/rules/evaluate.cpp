@@ -17,7 +17,11 @@ struct Frame {
 class Evaluator {
  public:
   Evaluator(const Graph& graph, const OpSet& ops, const ValueBindings& bindings, uint64_t budget)
-      : graph_(graph), ops_(ops), budget_(budget), values_(graph.value_count()), readers_(graph.value_count()) {
+      : graph_(graph),
+        ops_(ops),
+        budget_(budget),
+        values_(graph.value_count()),
+        readers_(graph.value_count()) {
     for (const auto& [value, tensor] : bindings) values_[value] = tensor;
   }
 
@@ -50,7 +54,8 @@ class Evaluator {
       if (frame.owner == REGIE_NONE) return results;
       std::span<const uint32_t> to = graph_.results(frame.owner);
       if (to.size() > results.size())
-        return invalid_model("a branch gives fewer results than the node has", graph_.describe_node(frame.owner));
+        return invalid_model("a branch gives fewer results than the node has",
+                             graph_.describe_node(frame.owner));
       for (size_t i = 0; i < to.size(); ++i)
         if (to[i] != REGIE_NONE) values_[to[i]] = results[i];
       frames.pop_back();
@@ -84,9 +89,9 @@ class Evaluator {
     }
     std::span<const uint32_t> to = graph_.results(node);
     if (results->size() < to.size())
-      return internal_error("the kernel gave " + std::to_string(results->size()) + " results of " +
-                                std::to_string(to.size()),
-                            graph_.describe_node(node));
+      return internal_error(
+          "the kernel gave " + std::to_string(results->size()) + " results of " + std::to_string(to.size()),
+          graph_.describe_node(node));
     for (size_t i = 0; i < to.size(); ++i)
       if (to[i] != REGIE_NONE) values_[to[i]] = std::move((*results)[i]);
     drop_read(node);
@@ -103,13 +108,15 @@ class Evaluator {
 
   Result<uint32_t> branch(uint32_t node) {
     const regie_node& n = graph_.node(node);
-    if (n.region_count != 2 || n.operand_count < 1) return invalid_model("needs a condition and two branches", graph_.describe_node(node));
+    if (n.region_count != 2 || n.operand_count < 1)
+      return invalid_model("needs a condition and two branches", graph_.describe_node(node));
     REGIE_ASSIGN(Tensor condition, get(n.operands[0]));
     auto truth = condition && condition.count() == 1 ? integer_at(condition.view(), 0) : std::nullopt;
     if (!truth) return invalid_model("the condition must be one bool", graph_.describe_node(node));
     uint32_t id = n.regions[*truth != 0 ? 0 : 1];
     const regie_region& region = graph_.region(id);
-    if (region.arg_count > n.operand_count - 1) return invalid_model("a branch has more arguments than the node captures", graph_.describe_node(node));
+    if (region.arg_count > n.operand_count - 1)
+      return invalid_model("a branch has more arguments than the node captures", graph_.describe_node(node));
     for (uint32_t i = 0; i < region.arg_count; ++i) {
       REGIE_ASSIGN(values_[region.args[i]], get(n.operands[i + 1]));
     }
@@ -126,8 +133,8 @@ class Evaluator {
 
 }  // namespace
 
-Result<std::vector<Tensor>> evaluate_graph(const Graph& graph, const OpSet& ops, const ValueBindings& bindings,
-                                           uint64_t budget) {
+Result<std::vector<Tensor>> evaluate_graph(const Graph& graph, const OpSet& ops,
+                                           const ValueBindings& bindings, uint64_t budget) {
   return Evaluator(graph, ops, bindings, budget).run();
 }
 

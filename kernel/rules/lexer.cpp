@@ -1,165 +1,150 @@
 #include "rules/lexer.h"
 
-#include <cctype>
-#include <charconv>
+#include <algorithm>
+
+#include "text/lexer.h"
 
 namespace regie {
 namespace {
 
-bool is_name_start(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
-bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+// Whether `t` follows the token before it without a space.
+bool joined(const std::vector<Token>& tokens, size_t i) {
+  return i > 0 && tokens[i].begin == tokens[i - 1].end;
+}
+bool ends_term(const RuleLexeme& l) {
+  switch (l.kind) {
+    case RuleToken::kEnd:
+    case RuleToken::kLine:
+    case RuleToken::kSpread:
+      return false;
+    case RuleToken::kSign:
+      return l.text == ")" || l.text == "]";
+    default:
+      return true;
+  }
+}
 
-class Lexer {
+class Converter {
  public:
-  Lexer(std::string_view text, const std::string& file, int line) : text_(text), file_(file), line_(line) {}
+  Converter(const Lexer& lexer, const std::vector<Token>& tokens) : lexer_(lexer), tokens_(tokens) {}
 
   Result<std::vector<RuleLexeme>> run() {
-    while (at_ < text_.size()) REGIE_TRY(one());
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      const Token& t = tokens_[i];
+      if (depth_ == 0 && !out_.empty() && static_cast<int>(t.line) > out_.back().line) end_statement();
+      switch (t.kind) {
+        case TokenKind::kValue:
+          if (t.occurrence > 0) return lexer_.error(t, "names of rules have no '#'");
+          push(RuleToken::kValue, t);
+          break;
+        case TokenKind::kVariable:
+          push(RuleToken::kAttr, t);
+          break;
+        case TokenKind::kString:
+          push(RuleToken::kString, t);
+          break;
+        case TokenKind::kInteger:
+        case TokenKind::kFloat:
+          REGIE_TRY(number(t));
+          break;
+        case TokenKind::kIdentifier:
+          i = word(i);
+          break;
+        default:
+          REGIE_TRY(sign(&i));
+      }
+    }
     end_statement();
-    push(RuleToken::kEnd, "");
+    push(RuleToken::kEnd, tokens_.empty() ? Token() : tokens_.back());
+    out_.back().text.clear();
     return std::move(out_);
   }
 
  private:
-  char ahead(size_t n) const { return at_ + n < text_.size() ? text_[at_ + n] : '\0'; }
-  void push(RuleToken kind, std::string text) {
+  void push(RuleToken kind, const Token& t) {
     RuleLexeme l;
     l.kind = kind;
-    l.text = std::move(text);
-    l.line = line_;
+    l.text = std::string(t.text);
+    l.line = static_cast<int>(t.line);
     out_.push_back(std::move(l));
   }
+
   void end_statement() {
-    if (!out_.empty() && out_.back().kind != RuleToken::kLine) push(RuleToken::kLine, "");
-  }
-  Status bad(std::string message) const {
-    return invalid_input(std::move(message), file_ + ":" + std::to_string(line_));
-  }
-  std::string take_name() {
-    size_t from = at_;
-    while (is_name(ahead(0))) ++at_;
-    return std::string(text_.substr(from, at_ - from));
+    if (out_.empty() || out_.back().kind == RuleToken::kLine) return;
+    RuleLexeme l;
+    l.kind = RuleToken::kLine;
+    l.line = out_.back().line;
+    out_.push_back(std::move(l));
   }
 
-  Status one() {
-    char c = ahead(0);
-    if (c == '\n') {
-      if (depth_ == 0) end_statement();
-      ++line_, ++at_;
+  // A number's '-' right behind a term is a subtraction: "rank(%x)-1".
+  Status number(Token t) {
+    if (t.text[0] == '-' && !out_.empty() && ends_term(out_.back())) {
+      Token minus = t;
+      minus.text = t.text.substr(0, 1);
+      push(RuleToken::kSign, minus);
+      t.text.remove_prefix(1);
+    }
+    if (t.kind == TokenKind::kInteger) {
+      REGIE_ASSIGN(int64_t i, read_int64(lexer_, t));
+      push(RuleToken::kInteger, t);
+      out_.back().integer = i;
+      out_.back().number = static_cast<double>(i);
       return {};
     }
-    if (c == ' ' || c == '\t' || c == '\r') {
-      ++at_;
-      return {};
-    }
-    if (c == '#') {
-      while (at_ < text_.size() && ahead(0) != '\n') ++at_;
-      return {};
-    }
-    if (c == '%' || c == '$') {
-      ++at_;
-      std::string name = take_name();
-      if (name.empty()) return bad(std::string("a name must follow '") + c + "'");
-      push(c == '%' ? RuleToken::kValue : RuleToken::kAttr, std::move(name));
-      return {};
-    }
-    if (is_name_start(c)) return word();
-    if (is_digit(c) || (c == '.' && is_digit(ahead(1)))) return number();
-    if (c == '"') return string();
-    if (c == '.' && ahead(1) == '.' && ahead(2) == '.') {
-      at_ += 3;
-      push(RuleToken::kSpread, "...");
-      return {};
-    }
-    return sign();
-  }
-
-  Status word() {
-    size_t from = at_;
-    while (is_name(ahead(0)) || (ahead(0) == '-' && is_name_start(ahead(1))) ||
-           (ahead(0) == '.' && is_name_start(ahead(1))))
-      ++at_;
-    push(RuleToken::kWord, std::string(text_.substr(from, at_ - from)));
+    REGIE_ASSIGN(double f, read_float(lexer_, t));
+    push(RuleToken::kFloat, t);
+    out_.back().number = f;
     return {};
   }
 
-  Status number() {
-    const char* from = text_.data() + at_;
-    const char* end = text_.data() + text_.size();
-    int64_t i = 0;
-    double f = 0;
-    auto [int_end, int_error] = std::from_chars(from, end, i);
-    auto [float_end, float_error] = std::from_chars(from, end, f);
-    bool whole = int_error == std::errc() && int_end == float_end;
-    if (!whole && float_error != std::errc()) return bad("number out of range");
-    const char* stop = whole ? int_end : float_end;
-    push(whole ? RuleToken::kInteger : RuleToken::kFloat, std::string(from, stop));
-    out_.back().integer = i;
-    out_.back().number = whole ? static_cast<double>(i) : f;
-    at_ += static_cast<size_t>(stop - from);
-    return {};
-  }
-
-  Status string() {
-    std::string s;
-    for (++at_; ahead(0) != '"'; ++at_) {
-      if (at_ >= text_.size() || ahead(0) == '\n') return bad("a string is not closed");
-      if (ahead(0) != '\\') {
-        s += ahead(0);
-        continue;
-      }
-      ++at_;
-      switch (ahead(0)) {
-        case 'n':
-          s += '\n';
-          break;
-        case 't':
-          s += '\t';
-          break;
-        case '"':
-        case '\\':
-          s += ahead(0);
-          break;
-        default:
-          return bad("unknown escape in a string; \\\" \\\\ \\n \\t are known");
-      }
+  // Takes "single-use" together; gives the index of its last token.
+  size_t word(size_t i) {
+    push(RuleToken::kWord, tokens_[i]);
+    while (i + 2 < tokens_.size() && joined(tokens_, i + 1) && joined(tokens_, i + 2) &&
+           tokens_[i + 1].is("-") && tokens_[i + 2].kind == TokenKind::kIdentifier) {
+      out_.back().text += "-" + std::string(tokens_[i + 2].text);
+      i += 2;
     }
-    ++at_;
-    push(RuleToken::kString, std::move(s));
-    return {};
+    return i;
   }
 
-  Status sign() {
-    static constexpr std::string_view kTwo[] = {"==", "!=", "<=", ">=", "+-"};
-    for (std::string_view two : kTwo) {
-      if (text_.substr(at_, 2) != two) continue;
-      push(RuleToken::kSign, std::string(two));
-      at_ += 2;
+  Status sign(size_t* i) {
+    static constexpr std::string_view kSigns[] = {"(", ")", "{", "}", "[", "]", ",", "=",  ":",  "?",  "|",
+                                                  "~", "+", "-", "*", "/", "<", ">", "==", "!=", "<=", ">="};
+    const Token& t = tokens_[*i];
+    if (t.is("...")) {
+      push(RuleToken::kSpread, t);
       return {};
     }
-    char c = ahead(0);
-    if (std::string_view("(){}[],=:?|~+-*/<>").find(c) == std::string_view::npos)
-      return bad(std::string("unexpected character '") + c + "'");
-    if (c == '(' || c == '{' || c == '[') ++depth_;
-    if ((c == ')' || c == '}' || c == ']') && depth_ > 0) --depth_;
-    push(RuleToken::kSign, std::string(1, c));
-    ++at_;
+    if (std::find(std::begin(kSigns), std::end(kSigns), t.text) == std::end(kSigns))
+      return lexer_.error(t, "'" + std::string(t.text) + "' has no meaning in a rule");
+    push(RuleToken::kSign, t);
+    if (t.is("+") && *i + 1 < tokens_.size() && joined(tokens_, *i + 1) && tokens_[*i + 1].is("-")) {
+      out_.back().text = "+-";
+      ++*i;
+    }
+    if (t.is("(") || t.is("{") || t.is("[")) ++depth_;
+    if ((t.is(")") || t.is("}") || t.is("]")) && depth_ > 0) --depth_;
     return {};
   }
 
-  std::string_view text_;
-  const std::string& file_;
-  int line_;
-  size_t at_ = 0;
-  int depth_ = 0;
+  const Lexer& lexer_;
+  const std::vector<Token>& tokens_;
   std::vector<RuleLexeme> out_;
+  int depth_ = 0;
 };
 
 }  // namespace
 
 Result<std::vector<RuleLexeme>> lex_rule(std::string_view text, const std::string& file, int line) {
-  return Lexer(text, file, line).run();
+  Lexer lexer(text, file, static_cast<uint32_t>(line));
+  std::vector<Token> tokens;
+  while (!lexer.at_end()) {
+    if (lexer.peek().kind == TokenKind::kError) return lexer.unexpected("a rule");
+    tokens.push_back(lexer.next());
+  }
+  return Converter(lexer, tokens).run();
 }
 
 const RuleLexeme& RuleCursor::peek(size_t ahead) const {

@@ -1,6 +1,6 @@
-// Tokens of the rule language (match, replace, when, let). Close to the .rg form, with what graphs do not
-// have: `$name`,
-// `...`, `~`, `?`, `|` and arithmetic. Statements end at a line's end outside of brackets.
+// The rule language's view of the text form's tokens (text/lexer.h): lines end statements outside of
+// brackets, words may have hyphens (`single-use`), and a '-' between two terms is a sign of its own.
+// Internal.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ enum class RuleToken : uint8_t {
   kLine,   // end of a statement; never two in a row, never first
   kValue,  // %name
   kAttr,   // $name
-  kWord,   // operator, attribute, predicate or function: letters, digits, _ . and - before a letter
+  kWord,   // operator, attribute, predicate or function
   kInteger,
   kFloat,
-  kString,  // "..." with \" \\ \n \t
+  kString,
   kSpread,  // ...
   kSign     // ( ) { } [ ] , = : ? | ~ + - * / == != < <= > >= +-
 };

@@ -205,7 +205,7 @@ Result<Predicate> parse_predicate(std::string_view text, const std::string& file
   std::string plain(text);
   constexpr std::string_view kPlusMinus = "\xC2\xB1";
   for (size_t at; (at = plain.find(kPlusMinus)) != std::string::npos;)
-    plain.replace(at, kPlusMinus.size(), "+-");
+    plain.replace(at, kPlusMinus.size(), "+- ");
   REGIE_ASSIGN(auto lexemes, lex_rule(plain, file, line));
   RuleCursor at(std::move(lexemes), file);
   Predicate p;
