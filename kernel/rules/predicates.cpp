@@ -98,26 +98,26 @@ bool compare(const Predicate& p, const AttrValue& a, const AttrValue& b, const G
   if (a.kind == kRuleDim || b.kind == kRuleDim) {
     if (a.kind == b.kind && a.i == b.i)
       return p.op == CompareOp::kEq || p.op == CompareOp::kLe || p.op == CompareOp::kGe;
-    auto range_of = [&](const AttrValue& v) -> std::optional<std::pair<int64_t, int64_t>> {
-      if (v.kind == kRuleDim) return graph.dims().range(v.i);
-      if (v.kind == REGIE_ATTR_INT) return std::pair(v.i, v.i);
-      return std::nullopt;
+    auto usable = [](const AttrValue& v) {
+      return v.kind == kRuleDim || (v.kind == REGIE_ATTR_INT && v.i >= 0);
     };
-    auto x = range_of(a), y = range_of(b);
-    if (!x || !y) return false;
+    if (!usable(a) || !usable(b)) return false;
+    regie_dim difference = graph.dims().sub(a.i, b.i);
+    if (difference == REGIE_DIM_UNKNOWN) return false;
+    auto [least, most] = graph.dims().range(difference);
     switch (p.op) {
       case CompareOp::kEq:
-        return x->first == x->second && x == y;
+        return least == 0 && most == 0;
       case CompareOp::kNe:
-        return x->second < y->first || y->second < x->first;
+        return least > 0 || most < 0;
       case CompareOp::kLt:
-        return x->second < y->first;
+        return most < 0;
       case CompareOp::kLe:
-        return x->second <= y->first;
+        return most <= 0;
       case CompareOp::kGt:
-        return x->first > y->second;
+        return least > 0;
       case CompareOp::kGe:
-        return x->first >= y->second;
+        return least >= 0;
     }
   }
   auto number = [](const AttrValue& v) -> std::optional<double> {
