@@ -18,7 +18,7 @@ using plan::Fit;
 using plan::Item;
 using plan::Tie;
 
-constexpr uint64_t kBudget = 24'000'000;  // visits of pairs: a fraction of a second
+constexpr uint64_t kBudget = 8'000'000;  // visits of pairs: a fraction of a second
 
 constexpr regie_str kRequires[] = {lit("scheduled")};
 constexpr regie_str kEstablishes[] = {lit("planned")};
@@ -37,9 +37,8 @@ class Portfolio {
   // Every variant is a function of the problem alone; so is which of them are within the budget.
   void run() {
     for (bool backwards : {false, true})
-      for (Fit fit : {Fit::kBest, Fit::kFirst})
-        for (Tie tie : {Tie::kLargest, Tie::kLongest})
-          if (!optimal()) offer(plan_by_time(problem_, fit, tie, backwards));
+      for (Tie tie : {Tie::kLargest, Tie::kLongest})
+        if (!optimal()) offer(plan_by_time(problem_, tie, backwards));
 
     const std::vector<Item>& items = problem_.items;
     auto life = [](const Item& i) { return i.upper - i.lower; };
@@ -81,9 +80,9 @@ class Portfolio {
     return true;
   }
 
-  // One more plan costs a visit of every pair, and of every buffer. Deducts it, if it can be had.
+  // One more plan costs a visit of every pair, and a search for every buffer. Deducts it, if it can be had.
   bool afford() {
-    const uint64_t cost = problem_.pairs + 16 * problem_.items.size();
+    const uint64_t cost = problem_.pairs + 64 * problem_.items.size();
     if (cost > budget_) return false;
     budget_ -= cost;
     return true;

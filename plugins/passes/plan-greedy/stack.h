@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "items.h"
-#include "sweep.h"
 
 namespace plan {
+
+enum class Fit { kFirst, kBest };  // the lowest gap, or the smallest
 
 class Stack {
  public:

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <set>
+#include <utility>
 
 namespace plan {
 
@@ -13,63 +16,63 @@ struct Range {
 
 constexpr uint64_t kInfinite = UINT64_MAX;
 
-// What is free now: sorted, disjoint, not adjacent; the last one is endless.
+// What is free now, by place and by length: disjoint, not adjacent; the last gap is endless.
 class Arena {
  public:
-  template <class Next>
-  uint64_t place(uint64_t size, uint64_t alignment, Fit fit, Next&& next_free) const {
-    uint64_t best = kInfinite, best_length = kInfinite;
-    for (const Range& gap : gaps_) {
-      const uint64_t length = gap.end - gap.begin;
-      if (length < size || (best != kInfinite && length >= best_length)) continue;
-      const uint64_t at = next_free(align_up(gap.begin, alignment), gap.end);
-      if (at > gap.end || gap.end - at < size) continue;
-      if (fit == Fit::kFirst) return at;
-      best = at;
-      best_length = length;
+  // The place in the smallest gap in which `place(gap)` finds one (kInfinite: none).
+  template <class Place>
+  uint64_t find(uint64_t size, Place&& place) const {
+    for (auto gap = by_length_.lower_bound({size, 0}); gap != by_length_.end(); ++gap) {
+      const uint64_t at = place(Range{gap->second, gap->second + gap->first});
+      if (at != kInfinite) return at;
     }
-    return best;
+    return kInfinite;
   }
 
   void take(uint64_t begin, uint64_t end) {
     if (begin == end) return;
-    auto gap = std::prev(std::upper_bound(gaps_.begin(), gaps_.end(), begin,
-                                          [](uint64_t x, const Range& g) { return x < g.begin; }));
-    const Range rest{end, gap->end};
-    if (gap->begin == begin)
-      *gap = rest;  // the usual case: at the bottom of its gap
-    else {
-      gap->end = begin;
-      gap = gaps_.insert(std::next(gap), rest);
-    }
-    if (gap->begin == gap->end) gaps_.erase(gap);
+    const auto gap = std::prev(by_begin_.upper_bound(begin));
+    const Range whole{gap->first, gap->second};
+    erase(gap);
+    if (whole.begin < begin) insert(whole.begin, begin);
+    if (end < whole.end) insert(end, whole.end);
   }
 
   void give(uint64_t begin, uint64_t end) {
     if (begin == end) return;
-    auto after = std::upper_bound(gaps_.begin(), gaps_.end(), begin,
-                                  [](uint64_t x, const Range& g) { return x < g.begin; });
-    const bool joins_after = after != gaps_.end() && after->begin == end;
-    const bool joins_before = after != gaps_.begin() && std::prev(after)->end == begin;
-    if (joins_before && joins_after) {
-      std::prev(after)->end = after->end;
-      gaps_.erase(after);
-    } else if (joins_before) {
-      std::prev(after)->end = end;
-    } else if (joins_after) {
-      after->begin = begin;
-    } else {
-      gaps_.insert(after, {begin, end});
+    auto after = by_begin_.lower_bound(end);
+    if (after != by_begin_.begin()) {
+      const auto before = std::prev(after);
+      if (before->second == begin) {
+        begin = before->first;
+        erase(before);
+      }
     }
+    if (after != by_begin_.end() && after->first == end) {
+      end = after->second;
+      erase(after);
+    }
+    insert(begin, end);
   }
 
  private:
-  std::vector<Range> gaps_{{0, kInfinite}};
+  using Begins = std::map<uint64_t, uint64_t>;
+  void insert(uint64_t begin, uint64_t end) {
+    by_begin_.emplace(begin, end);
+    by_length_.emplace(end - begin, begin);
+  }
+  void erase(Begins::const_iterator gap) {
+    by_length_.erase({gap->second - gap->first, gap->first});
+    by_begin_.erase(gap);
+  }
+
+  Begins by_begin_{{0, kInfinite}};
+  std::set<std::pair<uint64_t, uint64_t>> by_length_{{kInfinite, 0}};
 };
 
 }  // namespace
 
-std::vector<uint64_t> plan_by_time(const Problem& problem, Fit fit, Tie tie, bool backwards) {
+std::vector<uint64_t> plan_by_time(const Problem& problem, Tie tie, bool backwards) {
   const std::vector<Item>& items = problem.items;
   auto start = [&](uint32_t i) { return backwards ? problem.end - items[i].upper : items[i].lower; };
   auto end = [&](uint32_t i) { return backwards ? problem.end - items[i].lower : items[i].upper; };
@@ -108,13 +111,13 @@ std::vector<uint64_t> plan_by_time(const Problem& problem, Fit fit, Tie tie, boo
           ahead.push_back({items[fixed[f]].fixed, items[fixed[f]].fixed + items[fixed[f]].size});
       std::sort(ahead.begin(), ahead.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
       const uint64_t size = items[i].size, alignment = items[i].alignment;
-      offsets[i] = arena.place(size, alignment, fit, [&](uint64_t at, uint64_t limit) {
+      offsets[i] = arena.find(size, [&](const Range& gap) {
+        uint64_t at = align_up(gap.begin, alignment);
         for (const Range& r : ahead) {
           if (r.begin >= at && r.begin - at >= size) break;
           if (r.end > at) at = align_up(r.end, alignment);
-          if (at > limit) break;
         }
-        return at;
+        return at <= gap.end && gap.end - at >= size ? at : kInfinite;
       });
     }
     arena.take(offsets[i], offsets[i] + items[i].size);

@@ -1,5 +1,6 @@
 // Time-ordered planning: walks through time like an allocator, so that a buffer meets only what is alive when
-// it starts. O(buffers x gaps), where the gaps of an arena are few.
+// it starts. Best fit: it
+// takes the smallest gap that is large enough. O(buffers x log buffers).
 #pragma once
 
 #include <cstdint>
@@ -9,10 +10,9 @@
 
 namespace plan {
 
-enum class Fit { kFirst, kBest };
 enum class Tie { kLargest, kLongest };  // among buffers that start together, which comes first
 
 // Offsets by item. `backwards`: from the last step to the first.
-std::vector<uint64_t> plan_by_time(const Problem& problem, Fit fit, Tie tie, bool backwards);
+std::vector<uint64_t> plan_by_time(const Problem& problem, Tie tie, bool backwards);
 
 }  // namespace plan
