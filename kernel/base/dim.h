@@ -35,21 +35,27 @@ Result<int64_t> evaluate(const DimCode& code, std::span<const int64_t> symbols);
 
 class DimTable {
  public:
+  struct Impl;  // dim_impl.h
   DimTable();
   ~DimTable();
   DimTable(const DimTable&) = delete;
   DimTable& operator=(const DimTable&) = delete;
 
+  // The same name gives the same handle and narrows its range; REGIE_DIM_UNKNOWN if nothing is left of the range.
   regie_dim symbol(std::string_view name, int64_t lower = 0, int64_t upper = INT64_MAX, bool data_dependent = false);
   std::optional<regie_dim> find_symbol(std::string_view name) const;
-  regie_dim op(uint32_t op, regie_dim a, regie_dim b);  // REGIE_DIM_*
+  // `op` is REGIE_DIM_*. REGIE_DIM_UNKNOWN if an operand is unknown, or for a division by the constant zero, a coefficient
+  // beyond 64 bits, or an expression beyond any use (nested 128 deep, a million symbols long).
+  regie_dim op(uint32_t op, regie_dim a, regie_dim b);
   regie_dim add(regie_dim a, regie_dim b) { return op(REGIE_DIM_ADD, a, b); }
   regie_dim sub(regie_dim a, regie_dim b) { return op(REGIE_DIM_SUB, a, b); }
   regie_dim mul(regie_dim a, regie_dim b) { return op(REGIE_DIM_MUL, a, b); }
   regie_dim product(std::span<const regie_dim> dims);
 
   std::pair<int64_t, int64_t> range(regie_dim dim) const;  // inclusive, saturating
-  std::string print(regie_dim dim) const;                  // "N", "2*N+1", "floordiv(N-3, 2)"
+  // "N", "2*N+1", "floordiv(N+1, 2)", "?" for unknown. Terms are ordered by degree and name, so that the text does not
+  // depend on the table. Names that are no identifiers are quoted, as in 2*"past length".
+  std::string print(regie_dim dim) const;
   // The grammar that print writes; unknown symbols are made with the range 0..inf. `where` for messages.
   Result<regie_dim> parse(std::string_view text, std::string_view where = {});
 
@@ -66,7 +72,6 @@ class DimTable {
   static DimTable& from(regie_dim_table* t) { return *reinterpret_cast<DimTable*>(t); }
 
  private:
-  struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 

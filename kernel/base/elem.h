@@ -26,9 +26,9 @@ int64_t element_count(std::span<const int64_t> dims);
 class Tensor {
  public:
   Tensor() = default;
-  // Owned, zero-filled, aligned to 64 bytes. elem must not be string.
+  // Owned, zero-filled, aligned to 64 bytes; elem must not be string. An empty Tensor if there is no memory for it.
   static Tensor zeros(regie_elem elem, std::span<const int64_t> dims);
-  static Tensor copy(const regie_tensor& from);  // strings too
+  static Tensor copy(const regie_tensor& from);  // strings too; row-major; empty if there is no data or no memory
   static Tensor borrow(regie_elem elem, std::span<const int64_t> dims, const void* data, std::shared_ptr<const void> owner);
 
   explicit operator bool() const { return rep_ != nullptr; }

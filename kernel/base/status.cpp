@@ -40,19 +40,32 @@ std::string Status::to_string() const {
 
 std::string_view status_code_name(regie_status code) {
   switch (code) {
-    case REGIE_OK: return "ok";
-    case REGIE_INVALID_MODEL: return "invalid model";
-    case REGIE_INVALID_INPUT: return "invalid input";
-    case REGIE_UNSUPPORTED: return "unsupported";
-    case REGIE_NOT_FOUND: return "not found";
-    case REGIE_IO: return "input/output";
-    case REGIE_CORRUPT: return "corrupt";
-    case REGIE_OUT_OF_MEMORY: return "out of memory";
-    case REGIE_LIMIT: return "limit reached";
-    case REGIE_BAD_PLUGIN: return "bad plug-in";
-    case REGIE_TIMEOUT: return "timeout";
-    case REGIE_DEVICE: return "device error";
-    default: return "internal";
+    case REGIE_OK:
+      return "ok";
+    case REGIE_INVALID_MODEL:
+      return "invalid model";
+    case REGIE_INVALID_INPUT:
+      return "invalid input";
+    case REGIE_UNSUPPORTED:
+      return "unsupported";
+    case REGIE_NOT_FOUND:
+      return "not found";
+    case REGIE_IO:
+      return "input/output";
+    case REGIE_CORRUPT:
+      return "corrupt";
+    case REGIE_OUT_OF_MEMORY:
+      return "out of memory";
+    case REGIE_LIMIT:
+      return "limit reached";
+    case REGIE_BAD_PLUGIN:
+      return "bad plug-in";
+    case REGIE_TIMEOUT:
+      return "timeout";
+    case REGIE_DEVICE:
+      return "device error";
+    default:
+      return "internal";
   }
 }
 

@@ -32,7 +32,7 @@ class TomlValue {
   Result<std::vector<TomlValue>> as_array() const;
   Result<std::vector<std::string>> as_strings() const;
   Result<TomlTable> as_table() const;
-  std::string to_text() const;  // scalars as text, e.g. for regie_config; arrays as "[1, 2]"
+  std::string to_text() const;  // scalars as text, e.g. for regie_config; arrays as "[1, 2]", strings without quotes
   std::string where() const;    // "file:line"
   int line() const;
 
