@@ -50,7 +50,7 @@ class AliasInPlace {
       return join(g, result.id, root_[result.alias_of]);  // by an earlier round
     std::vector<std::string> misses;
     for (uint32_t o = 0; o < n.operand_count; ++o) {
-      const uint32_t kind = n.operands[o] == REGIE_NONE ? REGIE_ALIAS_NONE : c.alias_kind(n.id, r, o);
+      const uint32_t kind = n.operands[o] == REGIE_NONE ? 0u : c.alias_kind(n.id, r, o);
       if (kind == REGIE_ALIAS_NONE) continue;
       const regie_value& operand = g.value(n.operands[o]);
       std::string why = obstacle(c, n, result, operand);
