@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/toml.h"
+#include "base/toml_lists.h"
 
 namespace regie {
 
@@ -26,8 +26,7 @@ Result<PassUse> read_pass(const TomlValue& v) {
     return use;
   }
   REGIE_ASSIGN(TomlTable t, v.as_table());
-  REGIE_ASSIGN(TomlValue name, t.require("pass"));
-  REGIE_ASSIGN(use.name, name.as_string());
+  REGIE_ASSIGN(use.name, require_string(t, "pass"));
   for (const std::string& key : t.keys())
     if (key != "pass") use.options.emplace_back(key, option_text(*t.find(key)));
   return use;
@@ -64,8 +63,7 @@ Result<size_t> find_pass(const Stage& stage, const std::string& name, const std:
 
 Status read_stage(const TomlTable& t, Pipeline* p) {
   Stage stage;
-  REGIE_ASSIGN(TomlValue name, t.require("name"));
-  REGIE_ASSIGN(stage.name, name.as_string());
+  REGIE_ASSIGN(stage.name, require_string(t, "name"));
   if (find_stage(*p, stage.name)) return invalid_input("stage '" + stage.name + "' is there twice", t.where());
   REGIE_ASSIGN(std::string repeat, t.string_or("repeat", "once"));
   if (repeat != "once" && repeat != "until-stable")
@@ -84,12 +82,11 @@ Status read_stage(const TomlTable& t, Pipeline* p) {
     at = p->stages.begin() + (s - p->stages.data()) + (after.empty() ? 0 : 1);
   }
   p->stages.insert(at, std::move(stage));
-  return t.finish();
+  return {};
 }
 
 Status read_insert(const TomlTable& t, Pipeline* p) {
-  REGIE_ASSIGN(TomlValue into, t.require("into"));
-  REGIE_ASSIGN(std::string name, into.as_string());
+  REGIE_ASSIGN(std::string name, require_string(t, "into"));
   REGIE_ASSIGN(auto passes, read_passes(t));
   REGIE_ASSIGN(std::string after, t.string_or("after", ""));
   REGIE_ASSIGN(std::string before, t.string_or("before", ""));
@@ -104,12 +101,11 @@ Status read_insert(const TomlTable& t, Pipeline* p) {
     REGIE_ASSIGN(at, find_pass(*stage, before, t.where()));
   }
   stage->passes.insert(stage->passes.begin() + static_cast<long>(at), passes.begin(), passes.end());
-  return t.finish();
+  return {};
 }
 
 Status read_remove(const TomlTable& t, Pipeline* p) {
-  REGIE_ASSIGN(TomlValue from, t.require("from"));
-  REGIE_ASSIGN(std::string name, from.as_string());
+  REGIE_ASSIGN(std::string name, require_string(t, "from"));
   REGIE_ASSIGN(TomlValue list, t.require("passes"));
   REGIE_ASSIGN(auto names, list.as_strings());
   Stage* stage = find_stage(*p, name);
@@ -117,17 +113,6 @@ Status read_remove(const TomlTable& t, Pipeline* p) {
   for (const std::string& pass : names) {
     REGIE_ASSIGN(size_t at, find_pass(*stage, pass, t.where()));
     stage->passes.erase(stage->passes.begin() + static_cast<long>(at));
-  }
-  return t.finish();
-}
-
-Status for_each_table(const TomlTable& doc, std::string_view key, Pipeline* p, Status (*read)(const TomlTable&, Pipeline*)) {
-  auto list = doc.find(key);
-  if (!list) return {};
-  REGIE_ASSIGN(auto items, list->as_array());
-  for (const TomlValue& item : items) {
-    REGIE_ASSIGN(TomlTable t, item.as_table());
-    REGIE_TRY(read(t, p));
   }
   return {};
 }
@@ -144,12 +129,11 @@ Result<Pipeline> load(const PluginHost& host, std::string_view name, std::vector
   if (!base.empty()) {
     REGIE_ASSIGN(p, load(host, base, chain));
   }
-  REGIE_ASSIGN(TomlValue own_name, doc.require("name"));
-  REGIE_ASSIGN(p.name, own_name.as_string());
+  REGIE_ASSIGN(p.name, require_string(doc, "name"));
   (void)doc.find("doc");
-  REGIE_TRY(for_each_table(doc, "remove", &p, read_remove));
-  REGIE_TRY(for_each_table(doc, "stage", &p, read_stage));
-  REGIE_TRY(for_each_table(doc, "insert", &p, read_insert));
+  REGIE_TRY(for_each_table(doc, "remove", [&](const TomlTable& t) { return read_remove(t, &p); }));
+  REGIE_TRY(for_each_table(doc, "stage", [&](const TomlTable& t) { return read_stage(t, &p); }));
+  REGIE_TRY(for_each_table(doc, "insert", [&](const TomlTable& t) { return read_insert(t, &p); }));
   REGIE_TRY(doc.finish());
   if (p.stages.empty()) return invalid_input("the pipeline has no stage", path);
   return p;
