@@ -1,5 +1,9 @@
-// Edit: records patches and assignments, and applies them to a graph. The same object serves C++ code of the kernel
-// (rules) by its methods and plug-ins through `edit_api()`, the C table of regie/c/patch.h whose contract holds for both.
+// Edit: records patches and assignments, and applies them to a graph. The same object serves C++ code of the
+// kernel (rules) by its methods and plug-ins through `edit_api()`, the C table of regie/c/patch.h whose
+// contract holds for both.
+//
+// An Edit with an operator set is a *builder*: no patches, what is made is in the graph at once, checked and
+// inferred. Frontends get one.
 #pragma once
 
 #include <functional>
@@ -22,57 +26,76 @@ struct EditNote {
 
 struct AppliedPatch {
   std::string title;
-  std::vector<std::string> removed;      // "conv1 (Conv)": described before the removal
-  std::vector<uint32_t> added;           // node ids
-  uint32_t serial = 0;                   // number within the compile, for bisection
+  std::vector<std::string> removed;  // "conv1 (Conv)": described before the removal
+  std::vector<uint32_t> added;       // node ids
+  uint32_t serial = 0;               // number within the compile, for bisection
 };
 
 struct ApplyOutcome {
   std::vector<AppliedPatch> applied;
-  uint32_t dropped = 0;                  // met something that an earlier patch of the batch had removed
-  uint32_t held_back = 0;                // left out by the patch filter (bisection)
-  uint32_t assignments = 0;              // that changed something
+  uint32_t dropped = 0;      // met something that an earlier patch of the batch had removed
+  uint32_t held_back = 0;    // left out by the patch filter (bisection)
+  uint32_t vetoed = 0;       // refused by EditOptions::veto; a note "veto" says why
+  uint32_t assignments = 0;  // that changed something
   std::vector<EditNote> notes;
 };
 
 struct EditOptions {
-  // Patch numbers `serial` count through the compile; a patch for which this says no is recorded as held back.
+  // Patch numbers `serial` count through the compile; a patch for which this says no is recorded as held
+  // back.
   std::function<bool(uint32_t serial)> accept;
   uint32_t* next_serial = nullptr;
-  // Asked before a patch is applied, with the graph as it would be... see engines' accept_fusion. May be empty.
+  // Asked for each new node that stands beside the anchor, with the graph as it would be but for the
+  // removals; an error vetoes the patch, its message is the reason. See engines' accept_fusion. May be empty.
   std::function<Status(const Graph& graph, uint32_t new_node)> veto;
 };
 
 class Edit {
  public:
   explicit Edit(Graph& graph);
+  // A builder: begin, replace, remove ... are errors. A node without origins gets "name (Op)" of its own.
+  Edit(Graph& graph, const OpSet& ops);
+  // Builders: who keeps these bytes alive, so that constants need no copy; an empty pointer means copy them.
+  using Owner = std::function<std::shared_ptr<const void>(const void* data, uint64_t bytes)>;
+  void set_owner(Owner owner);
   ~Edit();
 
   Status begin(std::string_view title, uint32_t anchor);
   Status commit();
   Status abandon();
   bool recording() const;
+  // Every open region was closed and no patch is half recorded.
+  Status complete() const;
 
   Result<uint32_t> constant(uint32_t kind, Tensor tensor, std::string_view name);
+  Result<uint32_t> constant(uint32_t kind, const regie_tensor& tensor, std::string_view name);
   Result<std::vector<uint32_t>> node(NodeSpec spec);
   Result<uint32_t> open_region(std::string_view name, std::span<const regie_type> types,
                                std::span<const std::string> names, std::vector<uint32_t>* args);
   Status close_region(std::span<const uint32_t> results);
+  // The readers that the patch itself has made keep what they were given, so that a node can be put behind a
+  // value. A result whose type is less known than the replaced value's takes over what that knew.
   Status replace(uint32_t old_value, uint32_t new_value);
   Status remove(uint32_t node);
   Status set_operand(uint32_t node, uint32_t operand, uint32_t value);
   Result<std::vector<uint32_t>> inline_region(uint32_t node, uint32_t which, std::span<const uint32_t> args);
+
+  Result<uint32_t> region_arg_count(uint32_t node, uint32_t which) const;  // what inline_region needs
 
   Status set_type(uint32_t value, const regie_type& type);
   Status set_alias(uint32_t value, uint32_t base, uint64_t offset, std::string_view reason);
   Status set_engine(uint32_t node, uint32_t engine, std::string_view reason);
   Status set_space(uint32_t value, uint32_t space);
   void note(uint32_t node, std::string_view kind, std::string_view text);
+  std::vector<EditNote> take_notes();  // builders; apply gives them otherwise
 
-  // Applies all that was recorded since the last call: each patch is checked (ids, schema, types by inference, order,
-  // region nesting, unread removals) and applied or refused as a whole; a refusal is an error that names the patch, and
-  // leaves the graph as before that patch. O(size of the patch). An open recording is an error. New nodes get the
-  // origins of the removed ones; a result that takes a replaced value's place takes its name.
+  // Applies all that was recorded since the last call: each patch is checked (ids, schema, types by
+  // inference, order, region nesting, unread removals) and applied or refused as a whole; a refusal is an
+  // error that names the patch, and leaves the graph as before that patch; what was recorded after it is
+  // forgotten. O(size of the patch) plus the readers of what it replaces. An open recording is an error. New
+  // nodes get the origins of the removed ones (of the anchor, if none are removed) and stand for them in
+  // control edges; a result that takes the place of a value that goes takes its name. Constants that nothing
+  // reads any more because of the patch go with it. Reasons of assignments become notes.
   Result<ApplyOutcome> apply(const OpSet& ops, const EditOptions& options = {});
 
   regie_edit* handle() { return reinterpret_cast<regie_edit*>(this); }
@@ -83,7 +106,8 @@ class Edit {
   std::unique_ptr<Impl> impl_;
 };
 
-// The C functions over an Edit; failures go to fail_on_this_thread (plugins/host.h) by way of the setter below.
+// The C functions over an Edit; failures go to fail_on_this_thread (plugins/host.h) by way of the setter
+// below.
 const regie_edit_api* edit_api();
 // How the C functions report a failure: set once by the plug-in host. Gives the code back.
 void set_edit_failure_sink(regie_status (*sink)(const Status& status));

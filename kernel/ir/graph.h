@@ -1,8 +1,12 @@
-// The graph: a tree of regions in one id space, stored as the C view structs that plug-ins see (regie/c/view.h), so that
-// a view costs nothing. Only the kernel writes, through the functions below; passes describe changes as patches
-// (edit.h). Ids are never reused. Program order within a region is a linked list with ascending labels, so that "is
-// before" is O(1) and inserting is O(1) amortised. Regions with captures get them as explicit operands and arguments:
-// a node reads only values of its own region, or constants and weights of an enclosing one.
+// The graph: a tree of regions in one id space, stored as the C view structs that plug-ins see
+// (regie/c/view.h), so that a view costs nothing. Only the kernel writes, through the functions below; passes
+// describe changes as patches (edit.h). Ids are never reused. Program order within a region is a linked list
+// with ascending labels, so that "is before" is O(1) and inserting is O(1) amortised. Regions with captures
+// get them as explicit operands and arguments: a node reads only values of its own region, or constants and
+// weights of an enclosing one.
+//
+// A region that no node has taken yet is *detached*: its parent is REGIE_NONE; what it sees is given by its
+// scope.
 #pragma once
 
 #include <memory>
@@ -42,11 +46,11 @@ struct NodeSpec {  // what a new node is made of
   std::string op, name;
   std::vector<uint32_t> operands;  // REGIE_NONE: absent
   std::vector<AttrValue> attrs;
-  std::vector<uint32_t> regions;   // detached regions, each used once
+  std::vector<uint32_t> regions;  // detached regions, each used once
   std::vector<uint32_t> control;
-  std::vector<uint32_t> origins;   // indices from add_origin
+  std::vector<uint32_t> origins;  // indices from add_origin
   std::vector<std::string> result_names;
-  std::vector<bool> omitted;       // per result
+  std::vector<bool> omitted;  // per result
   uint32_t result_count = 1;
 };
 
@@ -56,7 +60,8 @@ class Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  // The view; its pointers are valid until the next write. `changed` is empty: the pass manager fills it in a copy.
+  // The view; its pointers are valid until the next write. `changed` is empty: the pass manager fills it in a
+  // copy.
   const regie_graph& view() const;
   DimTable& dims() const { return *dims_; }
   std::string_view name() const { return name_; }
@@ -70,15 +75,40 @@ class Graph {
   const regie_value& value(uint32_t id) const { return values_[id]; }
   const regie_region& region(uint32_t id) const { return regions_[id]; }
   bool live(uint32_t node) const { return node < nodes_.size() && nodes_[node].op.data != nullptr; }
-  bool live_value(uint32_t value) const { return value < values_.size() && values_[value].kind != REGIE_VALUE_DEAD; }
-  bool is_constant(uint32_t value) const {
-    return live_value(value) && (values_[value].kind == REGIE_VALUE_CONSTANT || values_[value].kind == REGIE_VALUE_WEIGHT);
+  uint32_t scope(uint32_t region) const {
+    return region_scope_[region];
+  }  // the region around it, REGIE_NONE for 0
+  bool live_region(uint32_t region) const { return region < regions_.size() && region_live_[region]; }
+  bool live_value(uint32_t value) const {
+    return value < values_.size() && values_[value].kind != REGIE_VALUE_DEAD;
   }
-  const Tensor& tensor(uint32_t value) const;  // of a constant or weight; empty Tensor if only the type is known
-  std::span<const uint32_t> operands(uint32_t node) const { return {nodes_[node].operands, nodes_[node].operand_count}; }
-  std::span<const uint32_t> results(uint32_t node) const { return {nodes_[node].results, nodes_[node].result_count}; }
-  std::span<const regie_use> uses(uint32_t value) const { return {values_[value].uses, values_[value].use_count}; }
+  bool is_constant(uint32_t value) const {
+    return live_value(value) &&
+           (values_[value].kind == REGIE_VALUE_CONSTANT || values_[value].kind == REGIE_VALUE_WEIGHT);
+  }
+  const Tensor& tensor(
+      uint32_t value) const;  // of a constant or weight; empty Tensor if only the type is known
+  std::span<const uint32_t> operands(uint32_t node) const {
+    return {nodes_[node].operands, nodes_[node].operand_count};
+  }
+  std::span<const uint32_t> results(uint32_t node) const {
+    return {nodes_[node].results, nodes_[node].result_count};
+  }
+  std::span<const regie_use> uses(uint32_t value) const {
+    return {values_[value].uses, values_[value].use_count};
+  }
+  // Live constants and weights that belong to the region, by ascending id. O(all that it ever had).
+  std::vector<uint32_t> constants(uint32_t region) const;
   const regie_attr* find_attr(uint32_t node, std::string_view name) const;
+  // May a node in `region` (or its result list) read `value`? Own values; constants of it and of the regions
+  // around it.
+  bool visible(uint32_t value, uint32_t region) const;
+  // The region that `value` belongs to.
+  uint32_t region_of(uint32_t value) const;
+  // Do `a` and `b`, nodes of one region, stand in this order?
+  bool before(uint32_t a, uint32_t b) const { return nodes_[a].order < nodes_[b].order; }
+  // Names of the graph's outputs, which outlive the values that they are read from. Never empty.
+  std::string_view output_name(uint32_t index) const { return output_names_[index]; }
   std::string_view origin(uint32_t index) const { return view_str(origins_[index]); }
   // "node 'conv1' (Conv)" for messages: the framework's name where there is one, its origins otherwise.
   std::string describe_node(uint32_t node) const;
@@ -86,28 +116,42 @@ class Graph {
 
   // ---- Writing. Indices must be valid (asserted); what input can get wrong is a Status. ----
   regie_type make_type(regie_elem elem, std::span<const regie_dim> dims, uint16_t container = REGIE_TENSOR);
-  regie_type copy_type(const regie_type& type);          // dims into this graph's arena
-  uint32_t add_origin(std::string_view text);            // the same text gives the same index
+  regie_type copy_type(const regie_type& type);  // dims into this graph's arena
+  uint32_t add_origin(std::string_view text);    // the same text gives the same index
   uint32_t add_argument(uint32_t region, const regie_type& type, std::string_view name);
   uint32_t add_constant(uint32_t region, uint32_t kind, Tensor tensor, std::string_view name);
-  uint32_t add_abstract_constant(uint32_t region, uint32_t kind, const regie_type& type, std::string_view name);
+  uint32_t add_abstract_constant(uint32_t region, uint32_t kind, const regie_type& type,
+                                 std::string_view name);
   // Appends to `region`, or inserts before `before`. Result types are unknown (rank -1) until set.
   uint32_t add_node(uint32_t region, const NodeSpec& spec, uint32_t before = REGIE_NONE);
-  uint32_t add_region(std::string_view name);            // detached until a node takes it
+  // Detached until a node takes it. `scope`: the region that the node will be in.
+  uint32_t add_region(std::string_view name, uint32_t scope = REGIE_NONE);
+  // Outputs of region 0 that have no name yet get the value's, or "output_<i>"; those that have one keep it.
   void set_region_results(uint32_t region, std::span<const uint32_t> values);
+  void set_region_result(uint32_t region, uint32_t index, uint32_t value);
+  void set_output_names(std::span<const std::string> names);  // one a result of region 0
   void set_type(uint32_t value, const regie_type& type);
   void set_content(uint32_t value, std::span<const regie_dim> content);
   void set_value_name(uint32_t value, std::string_view name);
   void set_operand(uint32_t node, uint32_t operand, uint32_t value);
-  void replace_uses(uint32_t old_value, uint32_t new_value);  // O(uses of old)
-  void remove_node(uint32_t node);                       // results must be unread; its regions die with it
-  void remove_value(uint32_t value);                     // an unread constant or weight; or an unread argument
-  void move_before(uint32_t node, uint32_t before);      // within a region or into before's region
-  // Re-links the region in a topological order, stable with respect to the present one; INVALID_MODEL naming a node on a
-  // cycle if there is none.
+  void set_origins(uint32_t node, std::span<const uint32_t> origins);  // sorted here, doubles removed
+  void replace_uses(uint32_t old_value, uint32_t new_value);           // O(uses of old)
+  void remove_node(uint32_t node);      // results must be unread; its regions die with it
+  void remove_region(uint32_t region);  // a detached one, with all that is in it
+  // Nodes that have `node` among their control edges.
+  std::span<const uint32_t> control_readers(uint32_t node) const;
+  void remove_value(uint32_t value);  // an unread constant or weight; or an unread argument
+  // Out of its place to just before `before` (at the end of `region` if REGIE_NONE), which may be of another
+  // region.
+  void move_before(uint32_t node, uint32_t before) { move(node, nodes_[before].region, before); }
+  void move(uint32_t node, uint32_t region, uint32_t before);
+  void move_constant(uint32_t value, uint32_t region);
+  // Re-links the region in a topological order, stable with respect to the present one; INVALID_MODEL naming
+  // a node on a cycle if there is none.
   Status sort_region(uint32_t region);
   // Assignments.
   void set_engines(std::vector<std::pair<std::string, regie_engine_ref>> engines);
+  void set_control(uint32_t node, std::span<const uint32_t> control);
   void set_engine(uint32_t node, uint32_t engine) { nodes_[node].engine = engine; }
   void set_stream(uint32_t node, uint32_t stream) { nodes_[node].stream = stream; }
   void set_space(uint32_t value, uint32_t space) { values_[value].space = space; }
@@ -120,21 +164,26 @@ class Graph {
   // Makes dead ids so that the next ones are at least these (ids handed out by a dropped patch).
   void skip_ids(uint32_t values, uint32_t nodes, uint32_t regions);
 
-  // Calls f(node id) in program order, descending into regions after their owner. No recursion. f may not change order.
+  // Calls f(node id) in program order, descending into regions after their owner. No recursion. f may not
+  // change order.
   template <class F>
   void for_each_node(F&& f) const;
 
  private:
   static std::string_view view_str(regie_str s) { return {s.data, s.size}; }
-  friend struct GraphTestAccess;
-  struct Uses {
-    std::vector<regie_use> list;
-  };
+  uint32_t new_value(uint32_t kind, uint32_t owner, uint32_t index, std::string_view name);
   void add_use(uint32_t value, regie_use use);
-  void remove_use(uint32_t value, regie_use use);
-  uint64_t label_between(uint32_t region, uint32_t prev, uint32_t next);
+  void remove_use(uint32_t value, uint32_t slot);
+  uint32_t& slot_of(regie_use use);
+  void touch(uint32_t node);
+  void touch_readers(uint32_t value);
+  regie_attr copy_attr(const AttrValue& attr);
   void link(uint32_t region, uint32_t node, uint32_t before);
   void unlink(uint32_t node);
+  void relabel_around(uint32_t region, uint32_t node);
+  void kill_nodes(std::vector<uint32_t> nodes, std::vector<uint32_t> regions);
+  void kill_node(uint32_t node);
+  void kill_value(uint32_t value);
 
   std::string name_;
   std::unique_ptr<DimTable> dims_;
@@ -142,14 +191,20 @@ class Graph {
   std::vector<regie_node> nodes_;
   std::vector<regie_value> values_;
   std::vector<regie_region> regions_;
+  std::vector<uint8_t> region_live_;
+  std::vector<uint32_t> region_scope_;
   std::vector<std::vector<uint32_t>> region_args_;
-  std::vector<Uses> uses_;                        // by value
-  std::vector<uint32_t*> operand_slots_;          // by node: position of each operand in its value's use list
+  std::vector<std::vector<uint32_t>> region_results_;
+  std::vector<std::vector<uint32_t>> region_constants_;  // dead and moved ones included
+  std::vector<std::vector<regie_use>> uses_;             // by value
+  std::vector<uint32_t*> operand_slots_;             // by node: place of each operand in its value's use list
   std::vector<std::vector<uint32_t>> result_slots_;  // by region: the same for region results
-  std::vector<Tensor> tensors_;                   // by value
+  std::unordered_map<uint32_t, std::vector<uint32_t>> control_readers_;
+  std::vector<Tensor> tensors_;       // by value
+  std::vector<Tensor> attr_tensors_;  // keeps the bytes of tensor attributes
+  std::vector<std::string> output_names_;
   std::vector<regie_str> origins_;
   std::unordered_map<std::string_view, uint32_t> origin_ids_;
-  std::vector<std::string> engine_names_;
   std::vector<regie_engine_ref> engines_;
   std::vector<uint8_t> changed_flag_;
   std::vector<uint32_t> changed_;

@@ -1,5 +1,6 @@
-// Operator schemas: what operands, results, attributes and types an operator may have. Data, not code: configs/ops/*.toml
-// and the same of any folder on REGIE_PLUGIN_PATH.
+// Operator schemas: what operands, results, attributes and types an operator may have. Data, not code:
+// configs/ops/*.toml and the same of any folder on REGIE_PLUGIN_PATH. The format of these files is in
+// docs/graph.md.
 #pragma once
 
 #include <map>
@@ -13,6 +14,8 @@
 #include "ir/graph.h"
 
 namespace regie {
+
+class TomlTable;
 
 struct SchemaOperand {
   std::string name;
@@ -49,14 +52,16 @@ class SchemaSet {
   Status add_text(std::string_view toml, std::string file_name);
   const OpSchema* find(NameId op) const;
   std::vector<std::string> names() const;  // sorted
-  // Arity, attribute names and kinds, element types; the message says what is allowed. Does not look at shapes.
+  // Arity, attribute names and kinds, element types; the message says what is allowed. Does not look at
+  // shapes.
   Status check(const Graph& graph, uint32_t node) const;
-  // The node's attributes with the schema's defaults merged in, sorted by name, as views that live as long as the
-  // schema and the graph.
+  // The node's attributes with the schema's defaults merged in, sorted by name, as views that live as long as
+  // the schema and the graph.
   std::vector<regie_attr> with_defaults(const Graph& graph, uint32_t node) const;
   const std::string& revision() const { return revision_; }  // e.g. "onnx-21"
 
  private:
+  Status add(const TomlTable& file);
   std::unordered_map<NameId, OpSchema> ops_;
   std::string revision_;
 };

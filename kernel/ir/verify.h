@@ -1,5 +1,5 @@
-// The verifier: every structural invariant of a graph, checked from the outside. After each stage, and on every graph that
-// a test makes. Linear in the graph's size; no recursion.
+// The verifier: every structural invariant of a graph, checked from the outside. After each stage, and on
+// every graph that a test makes. Linear in the graph's size; no recursion.
 #pragma once
 
 #include "base/status.h"
@@ -9,14 +9,14 @@
 namespace regie {
 
 struct VerifyOptions {
-  const OpSet* ops = nullptr;   // schemas too
-  bool shapes_known = false;    // every value has a type without unknown dimensions
+  const OpSet* ops = nullptr;  // schemas too
+  bool shapes_known = false;   // every value has a type without unknown dimensions
 };
 
-// Checks: links and use lists agree both ways; definitions before uses; regions form a tree and see only their own values
-// and outer constants; results of the right regions; sorted unique attributes; unique names of arguments and results of
-// region 0; no cycle; aliases point to live values of the same space without cycles; data bytes match types.
-// INTERNAL with the node's description if something is wrong.
+// Checks: links and use lists agree both ways; definitions before uses; regions form a tree and see only
+// their own values and outer constants; results of the right regions; sorted unique attributes; unique names
+// of arguments and results of region 0; no cycle; aliases point to live values of the same space without
+// cycles; data bytes match types. INTERNAL with the node's description if something is wrong.
 Status verify(const Graph& graph, const VerifyOptions& options = {});
 
 }  // namespace regie
