@@ -28,6 +28,7 @@ struct Case {
 // Operands that say what to do (axes, shapes, pads) and not on what: shape functions need to know them.
 bool is_parameter(const std::string& op, size_t operand) {
   if (op == "ConstantOfShape") return operand == 0;
+  if (op == "Dropout") return operand == 2;
   if (op == "Pad") return operand == 1 || operand == 3;
   return operand >= 1 && (op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" || op == "Split" ||
                           op == "Slice" || op == "Expand" || op.starts_with("Reduce"));
