@@ -62,10 +62,9 @@ class ModelFile : public ::testing::Test {
     std::ifstream in(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  Result<std::shared_ptr<const Model>> load(const std::string& bytes) {
-    std::ofstream(path_, std::ios::binary | std::ios::trunc)
-        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    return load_model(path_);
+  Result<std::shared_ptr<const Model>> load(const std::string& text) {
+    auto owner = std::make_shared<const std::string>(text);
+    return load_model(std::as_bytes(std::span(*owner)), owner, path_);
   }
   std::string saved() {
     EXPECT_TRUE(save_model(*sample(), path_).ok());
@@ -143,7 +142,7 @@ TEST_F(ModelFile, SameModelSameBytes) {
 TEST_F(ModelFile, EveryFlippedByteIsNoticed) {
   const std::string good = saved();
   ASSERT_GT(good.size(), 4096u);
-  for (size_t at = 0; at < good.size(); at += at < 1024 || at > 4000 ? 1 : 7) {
+  for (size_t at = 0; at < good.size(); ++at) {
     std::string bad = good;
     bad[at] = static_cast<char>(bad[at] ^ 0x20);
     Result<std::shared_ptr<const Model>> r = load(bad);
