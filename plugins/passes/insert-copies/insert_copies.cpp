@@ -139,7 +139,9 @@ class InsertCopies {
     const std::string target = copy.space == kHost ? "host" : std::string(sv(g.engine(engine).device));
     Patch patch(c, "copy between devices", copy.anchor);
     const std::string name = (v.name.size ? std::string(sv(v.name)) : "value") + " to " + target;
-    const Patch::Made made = patch.node({.op = kCopy, .operands = {copy.value}, .name = name});
+    const std::string result = v.name.size ? std::string(sv(v.name)) + "." + target : std::string();
+    const Patch::Made made =
+        patch.node({.op = kCopy, .operands = {copy.value}, .name = name, .result_names = {result}});
     if (copy.hands_over) {
       // Results are rewired as a whole; the other readers in the value's own space go back to it.
       const std::set<std::pair<uint32_t, uint32_t>> readers(copy.readers.begin(), copy.readers.end());
