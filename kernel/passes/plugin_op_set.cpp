@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ir/edit.h"
+
 namespace regie {
 
 namespace {
@@ -90,6 +92,7 @@ Result<std::shared_ptr<PluginOpSet>> PluginOpSet::create(std::shared_ptr<PluginH
   std::shared_ptr<PluginOpSet> set(new PluginOpSet(std::move(host)));
   REGIE_ASSIGN(set->schemas_, SchemaSet::load(set->host_->schema_folders()));
   set_current_plugin_host(set->host_);
+  set_edit_failure_sink(fail_on_this_thread);
   return set;
 }
 
