@@ -1,7 +1,8 @@
 // The plug-ins that are linked into this binary: a table that the build writes.
 //
-// It is empty unless the build says REGIE_STATIC_PLUGINS. The loader reads it first, so that a statically linked binary
-// and one with shared objects differ in nothing else. The table is constant data without constructors.
+// It is empty unless the build says REGIE_STATIC_PLUGINS. The loader reads it first, so that a statically
+// linked binary and one with shared objects differ in nothing else. The table is constant data without
+// constructors.
 #pragma once
 
 #include <cstddef>

@@ -46,7 +46,7 @@ regie_status guard(const regie_host* host, F&& body) noexcept {
     body();
     return REGIE_OK;
   } catch (const Failure& f) {
-    return fail(host, f.code, f.message, f.where);
+    return f.message.empty() ? f.code : fail(host, f.code, f.message, f.where);
   } catch (const std::bad_alloc&) {
     return fail(host, REGIE_OUT_OF_MEMORY, "out of memory");
   } catch (const std::exception& e) {

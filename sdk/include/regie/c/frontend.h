@@ -25,7 +25,7 @@ struct regie_source {
   /* Bytes of a file beside the model (external weights). `relative` must stay inside the model's folder: absolute
    * paths, "..", and links that leave it are refused (INVALID_MODEL); absent file NOT_FOUND; short file CORRUPT.
    * `length` 0: to the end of the file. Bytes that came from here or from `data` are kept mapped by the host as long as
-   * constants made of them live, and are not copied. */
+   * constants made of them live, and are not copied where they are aligned for their element type. */
   regie_status (*external)(const regie_source* self, regie_str relative, uint64_t offset, uint64_t length,
                            const void** data, uint64_t* size);
 };
@@ -46,6 +46,10 @@ typedef struct regie_import {
   /* View of a value made so far, its type inferred where possible; valid until the next call that builds. */
   const regie_value* (*value)(const struct regie_import* self, uint32_t value);
   void (*set_graph_name)(const struct regie_import* self, regie_str name);
+  /* What is being read: the framework's node `name` of operator `op`. It is the origin of the nodes made from now on and
+   * the place in messages, so that an operator translated into several nodes stays one to the user. `op` empty: `name`
+   * is a place only, such as "initializer 'w'". Both empty: each node made is its own origin. */
+  void (*set_origin)(const struct regie_import* self, regie_str name, regie_str op);
 } regie_import;
 
 typedef struct regie_frontend_info {

@@ -34,7 +34,8 @@ typedef struct regie_pass_info {
 
 enum { REGIE_ALIAS_NONE = 0, REGIE_ALIAS_INPLACE = 1, REGIE_ALIAS_VIEW = 2 };
 
-/* What a pass may use while it runs. */
+/* What a pass may use while it runs. The host runs a pass again until it commits no patch any more; from the second run on
+ * `graph->changed` holds only what has changed since, so a pass that works on it does O(changes) each time. */
 typedef struct regie_pass_context regie_pass_context;
 struct regie_pass_context {
   uint32_t struct_size;
@@ -43,12 +44,13 @@ struct regie_pass_context {
   const regie_graph* graph;
   regie_edit* edit;
   const regie_edit_api* edit_api;
-  /* Types of all results of `node` by its shape function with the operands' present types; sets nothing but calls
-   * set_type for what is new. UNSUPPORTED, INVALID_MODEL as the shape function says. */
+  /* Infers types and contents of all results of `node` from the operands' present types and sets them at once: types are
+   * facts, not decisions, and the next node's inference needs them. UNSUPPORTED, INVALID_MODEL as the shape function says. */
   regie_status (*infer)(const regie_pass_context* self, uint32_t node);
-  /* Computes `node`, whose operands are all constant, with its reference kernel. The results (one a node result) are
-   * owned by the host and valid until the pass returns. LIMIT if they would exceed `budget_bytes`. */
-  regie_status (*evaluate)(const regie_pass_context* self, uint32_t node, uint64_t budget_bytes, const regie_tensor* results);
+  /* Computes `node`, whose operands are all constant, with its reference kernel. Fills `results`, an array of the caller
+   * with one element a node result; their bytes are owned by the host and valid until the pass returns. LIMIT if they would
+   * exceed `budget_bytes`. */
+  regie_status (*evaluate)(const regie_pass_context* self, uint32_t node, uint64_t budget_bytes, regie_tensor* results);
   /* May result `result` of `node` lie on the bytes of operand `operand`, says the engine that it is placed on? */
   uint32_t (*alias_kind)(const regie_pass_context* self, uint32_t node, uint32_t result, uint32_t operand);
   /* REGIE_OP_* flags of an operator (op_kernel.h), 0 if no plug-in knows it. */

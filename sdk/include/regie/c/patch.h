@@ -39,7 +39,8 @@ typedef struct regie_edit_api {
   /* The tensor's dims and bytes are copied, unless the frontend's source owns them (frontend.h). `kind`:
    * REGIE_VALUE_CONSTANT or REGIE_VALUE_WEIGHT. */
   regie_status (*constant)(regie_edit* edit, uint32_t kind, const regie_tensor* tensor, regie_str name, uint32_t* value);
-  /* Gives `result_count` value ids (REGIE_NONE where omitted). Types are inferred by the host. */
+  /* Gives `result_count` value ids (REGIE_NONE where omitted). Types are inferred by the host. Node ids count up: the k-th
+   * node of this recording, whichever patch it is in, is regie_graph.node_count + k. */
   regie_status (*node)(regie_edit* edit, const regie_node_desc* desc, uint32_t* results);
   /* Nodes and constants made until close_region belong to it. Regions nest. */
   regie_status (*open_region)(regie_edit* edit, regie_str name, uint32_t arg_count, const regie_type* types,

@@ -1,0 +1,101 @@
+#include "cli/command.h"
+
+#include <cstdio>
+#include <iostream>
+
+namespace regie::cli {
+
+std::optional<int> parse(const Arguments& arguments, const po::options_description& options,
+                         const std::vector<std::pair<const char*, const char*>>& positional, const char* usage,
+                         const char* example, po::variables_map* values) {
+  po::options_description visible = options, all;
+  visible.add_options()("help,h", "show this help");
+  all.add(visible);
+  po::options_description hidden;
+  po::positional_options_description places;
+  for (auto [name, doc] : positional) {
+    std::string key = name;
+    bool many = key.ends_with("...");
+    if (many) key.resize(key.size() - 3);
+    if (many)
+      hidden.add_options()(key.c_str(), po::value<std::vector<std::string>>(), doc);
+    else
+      hidden.add_options()(key.c_str(), po::value<std::string>(), doc);
+    places.add(key.c_str(), many ? -1 : 1);
+  }
+  all.add(hidden);
+  auto help = [&](std::ostream& out) {
+    out << "Usage: regie " << usage << "\n\n";
+    for (auto [name, doc] : positional) out << "  " << name << "  " << doc << "\n";
+    out << "\n" << visible << "\nExample:\n" << example << "\n";
+  };
+  try {
+    po::store(po::command_line_parser(arguments).options(all).positional(places).run(), *values);
+    if (values->count("help")) {
+      help(std::cout);
+      return 0;
+    }
+    po::notify(*values);
+  } catch (const po::error& e) {
+    std::fprintf(stderr, "regie: %s\nregie: usage: regie %s (--help says more)\n", e.what(), usage);
+    return 2;
+  }
+  for (auto [name, doc] : positional) {
+    std::string key = name;
+    if (key.ends_with("...")) key.resize(key.size() - 3);
+    if (values->count(key)) continue;
+    std::fprintf(stderr, "regie: %s is missing\nregie: usage: regie %s (--help says more)\n", key.c_str(), usage);
+    return 2;
+  }
+  return std::nullopt;
+}
+
+namespace {
+int exit_code(regie_status code) {
+  return code == REGIE_OK ? 0 : code == REGIE_INTERNAL || code == REGIE_DEVICE || code == REGIE_TIMEOUT ? 1 : 2;
+}
+}  // namespace
+
+int report(const Status& status) {
+  std::fprintf(stderr, "regie: %s\n", status.to_string().c_str());
+  return exit_code(status.code());
+}
+
+int report_api(regie_status code) {
+  std::fprintf(stderr, "regie: %s\n", regie_last_error());
+  return exit_code(code);
+}
+
+void add_compile_options(po::options_description* options) {
+  using Strings = std::vector<std::string>;
+  options->add_options()
+      ("target", po::value<std::string>(), "what to compile for: a name in configs/targets or a path (default: host_cpu)")
+      ("pipeline", po::value<std::string>(), "passes to run: a name in configs/pipelines or a path (default: default)")
+      ("shape", po::value<Strings>()->composing(), "fix an input's dimensions, e.g. x=16,1,8,8; may be repeated")
+      ("set", po::value<Strings>()->composing(), "an option of a pass, e.g. fold-constants.budget-bytes=4096; may be repeated")
+      ("threads", po::value<std::string>(), "threads that kernels may use (default: 1)")
+      ("dump", po::value<std::string>(), "write the graph after each stage into this folder")
+      ("no-optimise", "only what is needed to run: no fusion, no folding, no reuse of memory by aliasing")
+      ("no-verify", "skip the checks of graph and plan after each stage")
+      ("plugin-path", po::value<std::string>(), "folders with further plug-ins, rules, operators (colon separated)");
+}
+
+std::vector<std::pair<std::string, std::string>> compile_options(const po::variables_map& values) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const char* key : {"target", "pipeline", "threads", "dump", "plugin-path"})
+    if (values.count(key)) pairs.emplace_back(key, values[key].as<std::string>());
+  for (const char* key : {"shape", "set"})
+    if (values.count(key))
+      for (const std::string& v : values[key].as<std::vector<std::string>>()) pairs.emplace_back(key, v);
+  if (values.count("no-optimise")) pairs.emplace_back("optimise", "0");
+  if (values.count("no-verify")) pairs.emplace_back("verify", "0");
+  return pairs;
+}
+
+std::vector<regie_option> api_options(const std::vector<std::pair<std::string, std::string>>& pairs) {
+  std::vector<regie_option> options;
+  for (const auto& [k, v] : pairs) options.push_back({k.c_str(), v.c_str()});
+  return options;
+}
+
+}  // namespace regie::cli

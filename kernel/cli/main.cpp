@@ -1,0 +1,68 @@
+#include <cstdio>
+#include <cstring>
+
+#include "base/log.h"
+#include "base/toml.h"
+#include "cli/command.h"
+
+namespace {
+
+using namespace regie::cli;
+
+constexpr Command kCommands[] = {
+    {"compile", "a framework's model to an offline model (.rgm)", command_compile},
+    {"run", "run a model on inputs from .npy files", command_run},
+    {"opt", "run passes over a graph in text form", command_opt},
+    {"check", "test a file of fusion rules", command_check},
+    {"plugins", "list and describe plug-ins", command_plugins},
+    {"inspect", "what is in an offline model", command_inspect},
+};
+
+void usage(std::FILE* out) {
+  std::fprintf(out, "Usage: regie COMMAND [options]\n\n");
+  for (const Command& c : kCommands) std::fprintf(out, "  %-9s %s\n", c.name, c.summary);
+  std::fprintf(out,
+               "\nregie COMMAND --help says more; -v before the command shows a line a stage, -vv everything.\n"
+               "\nExample:\n  regie compile model.onnx -o model.rgm\n  regie run model.rgm --input x=image.npy --output-dir out\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int at = 1;
+  for (; at < argc && argv[at][0] == '-'; ++at) {
+    std::string flag = argv[at];
+    if (flag == "-v" || flag == "--verbose") {
+      regie::set_log_level(REGIE_LOG_INFO);
+    } else if (flag == "-vv") {
+      regie::set_log_level(REGIE_LOG_DEBUG);
+    } else if (flag == "--version") {
+      std::printf("regie %s\n", regie_version());
+      return 0;
+    } else if (flag == "-h" || flag == "--help") {
+      usage(stdout);
+      return 0;
+    } else {
+      std::fprintf(stderr, "regie: unknown option '%s'\n", argv[at]);
+      usage(stderr);
+      return 2;
+    }
+  }
+  if (at == argc) {
+    usage(stderr);
+    return 2;
+  }
+  std::vector<std::string> names;
+  for (const Command& c : kCommands) {
+    if (std::strcmp(argv[at], c.name) == 0) return c.run(Arguments(argv + at + 1, argv + argc));
+    names.emplace_back(c.name);
+  }
+  if (std::strcmp(argv[at], "help") == 0) {
+    usage(stdout);
+    return 0;
+  }
+  auto near = regie::nearest_name(argv[at], names);
+  std::fprintf(stderr, "regie: there is no command '%s'%s\n", argv[at], near ? ("; did you mean '" + *near + "'?").c_str() : "");
+  usage(stderr);
+  return 2;
+}

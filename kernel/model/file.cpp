@@ -1,0 +1,90 @@
+#include "model/file.h"
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "model/check.h"
+#include "model/sections.h"
+#include "model/wire.h"
+
+namespace regie {
+
+bool looks_like_model_file(std::span<const std::byte> head) {
+  return head.size() >= kModelMagic.size() &&
+         std::equal(kModelMagic.begin(), kModelMagic.end(), head.begin(),
+                    [](char a, std::byte b) { return static_cast<std::byte>(a) == b; });
+}
+
+Status save_model(const Model& model, const std::string& path) {
+  REGIE_ASSIGN(const WireModel wire, to_wire(model));
+  const Section sections[] = {
+      {static_cast<uint32_t>(SectionKind::kModel), 0, std::as_bytes(std::span(wire.model))},
+      {static_cast<uint32_t>(SectionKind::kGraph), kSectionOptional,
+       std::as_bytes(std::span(model.portable_graph))},
+      {static_cast<uint32_t>(SectionKind::kLedger), kSectionOptional,
+       std::as_bytes(std::span(model.ledger_json))},
+      {static_cast<uint32_t>(SectionKind::kKernels), 0, std::as_bytes(std::span(wire.kernels))},
+      {static_cast<uint32_t>(SectionKind::kWeights), 0, model.weight_bytes},
+  };
+  const Layout layout = lay_out(sections, kModelFormatVersion);
+  return write_file_atomically(path, [&](const AppendBytes& append) -> Status {
+    static constexpr char kZeros[kPageBytes] = {};
+    REGIE_TRY(append(layout.head.data(), layout.head.size()));
+    uint64_t at = layout.head.size();
+    for (size_t i = 0; i < std::size(sections); ++i) {
+      if (layout.places[i].offset > at) REGIE_TRY(append(kZeros, layout.places[i].offset - at));
+      if (!sections[i].bytes.empty()) REGIE_TRY(append(sections[i].bytes.data(), sections[i].bytes.size()));
+      at = layout.places[i].offset + layout.places[i].size;
+    }
+    return {};
+  });
+}
+
+Result<std::shared_ptr<const Model>> load_model(const std::string& path) {
+  REGIE_ASSIGN(const MappedFile file, MappedFile::open(path));
+  return load_model(file.bytes(), file.owner(), path);
+}
+
+Result<std::shared_ptr<const Model>> load_model(std::span<const std::byte> file,
+                                                std::shared_ptr<const void> owner, const std::string& path) {
+  REGIE_ASSIGN(const std::vector<Section> sections, read_sections(file, path));
+  const Section* found[6] = {};
+  for (const Section& s : sections) {
+    if (s.kind >= 1 && s.kind <= 5)
+      found[s.kind] = &s;
+    else if (!(s.flags & kSectionOptional))
+      return unsupported(
+          "a section " + section_name(s.kind) +
+              " is needed to run this model, and this program does not know it; use a newer Regie",
+          path);
+  }
+  auto bytes = [&](SectionKind kind) {
+    const Section* s = found[static_cast<size_t>(kind)];
+    return s ? s->bytes : std::span<const std::byte>();
+  };
+  auto text = [&](SectionKind kind) {
+    return std::string(reinterpret_cast<const char*>(bytes(kind).data()), bytes(kind).size());
+  };
+  for (SectionKind kind : {SectionKind::kModel, SectionKind::kKernels, SectionKind::kWeights})
+    if (!found[static_cast<size_t>(kind)])
+      return corrupt(
+          "section " + section_name(static_cast<uint32_t>(kind)) + " is missing; compile the file again",
+          path);
+
+  auto model = std::make_shared<Model>();
+  Status status = from_wire(bytes(SectionKind::kModel), bytes(SectionKind::kKernels), model.get());
+  if (status.ok()) {
+    model->portable_graph = text(SectionKind::kGraph);
+    model->ledger_json = text(SectionKind::kLedger);
+    model->weight_bytes = bytes(SectionKind::kWeights);
+    model->weight_owner = std::move(owner);
+    status = check_model_as(*model, REGIE_CORRUPT);
+  }
+  if (!status.ok()) {
+    status.set_where(path);
+    return std::move(status).while_doing("loading the model");
+  }
+  return std::shared_ptr<const Model>(std::move(model));
+}
+
+}  // namespace regie

@@ -1,0 +1,44 @@
+// The container of a .rgm file: header and section table, without knowledge of what the sections mean. Header
+// and table have this form in every format version, so that any version can say which one wrote a file. See
+// docs/model-file.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace regie {
+
+enum class SectionKind : uint32_t { kModel = 1, kGraph = 2, kLedger = 3, kKernels = 4, kWeights = 5 };
+inline constexpr uint32_t kSectionOptional = 1;  // a reader that does not know the kind may go on without it
+inline constexpr size_t kHeaderBytes = 64, kSectionEntryBytes = 40, kPageBytes = 4096;
+inline constexpr std::string_view kModelMagic = "REGIERGM";
+
+std::string section_name(uint32_t kind);  // "weights"; "of unknown kind 9"
+
+struct Section {
+  uint32_t kind = 0, flags = 0;
+  std::span<const std::byte> bytes;
+};
+
+struct SectionPlace {
+  uint64_t offset = 0, size = 0, checksum = 0;
+};
+
+// Header, table and the places of the sections: kernels and what is small on 64 bytes, weights on pages.
+struct Layout {
+  std::string head;  // header and table as they stand in the file
+  std::vector<SectionPlace> places;
+  uint64_t total = 0;
+};
+Layout lay_out(std::span<const Section> sections, uint32_t format_version);
+
+// Checks magic, version, lengths, every checksum, and that the gaps are zero. `path` for messages.
+Result<std::vector<Section>> read_sections(std::span<const std::byte> file, const std::string& path);
+
+}  // namespace regie

@@ -1,0 +1,302 @@
+#include "model/wire.h"
+
+#include <climits>
+#include <map>
+#include <string_view>
+
+#include "model.pb.h"
+
+namespace regie {
+
+namespace {
+
+void put(wire::ArgProto* to, const Arg& from) {
+  to->set_kind(from.kind);
+  to->set_index(from.index);
+  to->set_offset(from.offset);
+  to->set_type(from.type);
+  to->set_constant(from.constant);
+}
+
+Status get(const wire::ArgProto& from, Arg* to) {
+  if (from.kind() > Arg::kOutput)
+    return corrupt("an argument has the unknown kind " + std::to_string(from.kind()));
+  to->kind = static_cast<Arg::Kind>(from.kind());
+  to->index = from.index();
+  to->offset = from.offset();
+  to->type = from.type();
+  to->constant = from.constant();
+  return {};
+}
+
+template <class List>
+Status get_args(const List& from, std::vector<Arg>* to) {
+  to->resize(static_cast<size_t>(from.size()));
+  for (size_t i = 0; i < to->size(); ++i) REGIE_TRY(get(from[static_cast<int>(i)], &(*to)[i]));
+  return {};
+}
+
+template <class From, class To>
+void put_list(const From& from, To* to) {
+  to->Reserve(static_cast<int>(from.size()));
+  for (const auto& item : from) to->Add(item);
+}
+
+template <class From>
+std::vector<std::string> get_strings(const From& from) {
+  return {from.begin(), from.end()};
+}
+
+template <class From, class To>
+void put_pairs(const From& from, To* to) {
+  for (const auto& [key, value] : from) {
+    auto* p = to->Add();
+    p->set_key(key);
+    p->set_value(value);
+  }
+}
+
+template <class From>
+std::vector<std::pair<std::string, std::string>> get_pairs(const From& from) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const auto& p : from) pairs.emplace_back(p.key(), p.value());
+  return pairs;
+}
+
+void put(wire::TaskProto* to, const ModelTask& from) {
+  to->set_kind(static_cast<uint32_t>(from.kind));
+  to->set_device(from.device);
+  to->set_stream(from.stream);
+  to->set_kernel(from.kernel);
+  to->set_threads(from.threads);
+  for (const Arg& a : from.operands) put(to->add_operands(), a);
+  for (const Arg& a : from.results) put(to->add_results(), a);
+  put_list(from.kernel_weights, to->mutable_kernel_weights());
+  to->set_scratch(from.scratch);
+  put_list(from.waits, to->mutable_waits());
+  put_list(from.programs, to->mutable_programs());
+  for (const std::vector<Arg>& list : from.program_results) {
+    auto* args = to->add_program_results();
+    for (const Arg& a : list) put(args->add_args(), a);
+  }
+  to->set_name(from.name);
+  for (const std::string& o : from.origins) to->add_origins(o);
+  to->set_step(from.step);
+}
+
+Status get(const wire::TaskProto& from, ModelTask* to) {
+  if (from.kind() < 1 || from.kind() > static_cast<uint32_t>(TaskKind::kIf))
+    return corrupt("a task has the unknown kind " + std::to_string(from.kind()));
+  to->kind = static_cast<TaskKind>(from.kind());
+  to->device = from.device();
+  to->stream = from.stream();
+  to->kernel = from.kernel();
+  to->threads = from.threads();
+  REGIE_TRY(get_args(from.operands(), &to->operands));
+  REGIE_TRY(get_args(from.results(), &to->results));
+  to->kernel_weights.assign(from.kernel_weights().begin(), from.kernel_weights().end());
+  to->scratch = from.scratch();
+  to->waits.assign(from.waits().begin(), from.waits().end());
+  to->programs.assign(from.programs().begin(), from.programs().end());
+  for (const auto& list : from.program_results()) {
+    to->program_results.emplace_back();
+    REGIE_TRY(get_args(list.args(), &to->program_results.back()));
+  }
+  to->name = from.name();
+  to->origins = get_strings(from.origins());
+  to->step = from.step();
+  return {};
+}
+
+void put_structure(wire::ModelProto* to, const Model& m) {
+  for (const ModelSymbol& s : m.symbols) {
+    auto* p = to->add_symbols();
+    p->set_name(s.name);
+    p->set_lower(s.lower);
+    p->set_upper(s.upper);
+    p->set_input(s.input);
+    p->set_axis(s.axis);
+    p->set_reference(s.reference);
+  }
+  for (const DimCode& e : m.expressions) put_list(e.words, to->add_expressions()->mutable_words());
+  for (const ModelType& t : m.types) {
+    auto* p = to->add_types();
+    p->set_elem(t.elem);
+    put_list(t.dims, p->mutable_dims());
+  }
+  for (const ModelDevice& d : m.devices) {
+    auto* p = to->add_devices();
+    p->set_name(d.name);
+    p->set_plugin(d.plugin);
+    put_pairs(d.params, p->mutable_params());
+  }
+  for (const ModelSpace& s : m.spaces) {
+    auto* p = to->add_spaces();
+    p->set_name(s.name);
+    p->set_device(s.device);
+    p->set_device_space(s.device_space);
+    p->set_arena_bytes(s.arena_bytes);
+    p->set_lower_bound(s.lower_bound);
+  }
+  for (const ModelBuffer& b : m.buffers) {
+    auto* p = to->add_buffers();
+    p->set_name(b.name);
+    p->set_kind(static_cast<uint32_t>(b.kind));
+    p->set_space(b.space);
+    p->set_alignment(b.alignment);
+    p->set_size(b.size);
+    p->set_offset(b.offset);
+    p->set_lower(b.lower);
+    p->set_upper(b.upper);
+    put_list(b.below, p->mutable_below());
+  }
+  put_list(m.placement_order, to->mutable_placement_order());
+}
+
+Status get_structure(const wire::ModelProto& from, Model* m) {
+  for (const auto& p : from.symbols())
+    m->symbols.push_back({p.name(), p.lower(), p.upper(), p.input(), p.axis(), p.reference()});
+  for (const auto& p : from.expressions()) m->expressions.push_back({{p.words().begin(), p.words().end()}});
+  for (const auto& p : from.types()) {
+    if (p.elem() > UINT16_MAX)
+      return corrupt("a type has the unknown element type " + std::to_string(p.elem()));
+    m->types.push_back({static_cast<regie_elem>(p.elem()), {p.dims().begin(), p.dims().end()}});
+  }
+  for (const auto& p : from.devices()) m->devices.push_back({p.name(), p.plugin(), get_pairs(p.params())});
+  for (const auto& p : from.spaces())
+    m->spaces.push_back({p.name(), p.device(), p.device_space(), p.arena_bytes(), p.lower_bound()});
+  for (const auto& p : from.buffers()) {
+    if (p.kind() > static_cast<uint32_t>(BufferKind::kScratch))
+      return corrupt("a buffer has the unknown kind " + std::to_string(p.kind()));
+    ModelBuffer b;
+    b.name = p.name();
+    b.kind = static_cast<BufferKind>(p.kind());
+    b.space = p.space();
+    b.alignment = p.alignment();
+    b.size = p.size();
+    b.offset = p.offset();
+    b.lower = p.lower();
+    b.upper = p.upper();
+    b.below.assign(p.below().begin(), p.below().end());
+    m->buffers.push_back(std::move(b));
+  }
+  m->placement_order.assign(from.placement_order().begin(), from.placement_order().end());
+  return {};
+}
+
+void put_kernels(wire::ModelProto* to, const Model& m, std::string* blobs) {
+  std::map<std::string_view, uint64_t> places;
+  for (const ModelKernel& k : m.kernels) {
+    auto [place, is_new] = places.try_emplace(k.blob, 0);
+    if (is_new) {
+      blobs->resize((blobs->size() + 63) / 64 * 64);
+      place->second = blobs->size();
+      *blobs += k.blob;
+    }
+    auto* p = to->add_kernels();
+    p->set_format(k.format);
+    p->set_name(k.name);
+    p->set_blob_offset(place->second);
+    p->set_blob_size(k.blob.size());
+    p->set_device(k.device);
+    p->set_flags(k.flags);
+    for (const std::string& r : k.requires_) p->add_capabilities(r);
+  }
+}
+
+Status get_kernels(const wire::ModelProto& from, std::span<const std::byte> blobs, Model* m) {
+  // Equal blobs are stored once; a hostile file must not make them grow without limit.
+  uint64_t total = 0;
+  for (const auto& p : from.kernels()) {
+    if (p.blob_offset() > blobs.size() || p.blob_size() > blobs.size() - p.blob_offset())
+      return corrupt("kernel '" + p.name() + "' lies outside of section 'kernels'");
+    total += p.blob_size();
+    if (total > (uint64_t{1} << 32)) return corrupt("the kernels take more than 4 GiB");
+    ModelKernel k;
+    k.format = p.format();
+    k.name = p.name();
+    k.blob.assign(reinterpret_cast<const char*>(blobs.data()) + p.blob_offset(), p.blob_size());
+    k.device = p.device();
+    k.flags = p.flags();
+    k.requires_ = get_strings(p.capabilities());
+    m->kernels.push_back(std::move(k));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<WireModel> to_wire(const Model& m) {
+  WireModel out;
+  wire::ModelProto p;
+  p.set_name(m.name);
+  p.set_producer(m.producer);
+  p.set_target(m.target);
+  p.set_pipeline(m.pipeline);
+  p.set_source_digest(m.source_digest);
+  for (const std::string& s : m.plugins) p.add_plugins(s);
+  put_pairs(m.options, p.mutable_options());
+  put_structure(&p, m);
+  for (const ModelWeight& w : m.weights) {
+    auto* to = p.add_weights();
+    to->set_offset(w.offset);
+    to->set_size(w.size);
+    to->set_layout(w.layout);
+    to->set_digest(w.digest);
+  }
+  put_kernels(&p, m, &out.kernels);
+  for (const ModelProgram& program : m.programs) {
+    auto* to = p.add_programs();
+    for (const ModelTask& task : program.tasks) put(to->add_tasks(), task);
+  }
+  for (const ModelPort& port : m.inputs) {
+    auto* to = p.add_inputs();
+    to->set_name(port.name);
+    to->set_type(port.type);
+  }
+  for (const ModelPort& port : m.outputs) {
+    auto* to = p.add_outputs();
+    to->set_name(port.name);
+    to->set_type(port.type);
+  }
+  for (const Arg& a : m.output_sources) put(p.add_output_sources(), a);
+  for (const auto& [digest, weight] : m.portable_constants) {
+    auto* to = p.add_portable_constants();
+    to->set_digest(digest);
+    to->set_weight(weight);
+  }
+  if (p.ByteSizeLong() > INT_MAX)
+    return Status::error(REGIE_LIMIT,
+                         "the tasks of the model take more than 2 GiB in a model file; split the model");
+  if (!p.SerializeToString(&out.model)) return internal_error("the tasks of the model could not be written");
+  return out;
+}
+
+Status from_wire(std::span<const std::byte> bytes, std::span<const std::byte> kernels, Model* m) {
+  wire::ModelProto p;
+  if (bytes.size() > INT_MAX || !p.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    return corrupt("section 'model' cannot be read");
+  m->name = p.name();
+  m->producer = p.producer();
+  m->target = p.target();
+  m->pipeline = p.pipeline();
+  m->source_digest = p.source_digest();
+  m->plugins = get_strings(p.plugins());
+  m->options = get_pairs(p.options());
+  REGIE_TRY(get_structure(p, m));
+  for (const auto& w : p.weights()) m->weights.push_back({w.offset(), w.size(), w.layout(), w.digest()});
+  REGIE_TRY(get_kernels(p, kernels, m));
+  for (const auto& program : p.programs()) {
+    m->programs.emplace_back();
+    m->programs.back().tasks.resize(static_cast<size_t>(program.tasks_size()));
+    for (int t = 0; t < program.tasks_size(); ++t)
+      REGIE_TRY(get(program.tasks(t), &m->programs.back().tasks[static_cast<size_t>(t)]));
+  }
+  for (const auto& port : p.inputs()) m->inputs.push_back({port.name(), port.type()});
+  for (const auto& port : p.outputs()) m->outputs.push_back({port.name(), port.type()});
+  REGIE_TRY(get_args(p.output_sources(), &m->output_sources));
+  for (const auto& c : p.portable_constants()) m->portable_constants[c.digest()] = c.weight();
+  return {};
+}
+
+}  // namespace regie

@@ -1,0 +1,92 @@
+#include "passes/compile_state.h"
+
+#include <algorithm>
+
+#include "passes/structural.h"
+
+namespace regie {
+
+Status CompileState::open_engines() {
+  std::vector<std::pair<std::string, regie_engine_ref>> refs;
+  for (const TargetEngine& e : target.engines) {
+    auto provider = plugins->engine(e.plugin);
+    if (!provider.ok()) return std::move(provider).status().while_doing("opening engine '" + e.name + "' of " + target.path);
+    uses(provider->manifest);
+    EngineInstance instance;
+    instance.table = provider->table;
+    instance.name = e.name;
+    ConfigText config(e.params);
+    Status s = call_plugin("engine '" + e.plugin + "'", [&] {
+      return provider->table->create(provider->index, host_table(), config.get(), &instance.engine);
+    });
+    if (!s.ok()) return std::move(s.set_where(target.path)).while_doing("creating engine '" + e.name + "'");
+    engines.push_back(std::move(instance));
+    regie_engine_ref ref{};
+    ref.device = interned(target.devices[e.device].name);
+    ref.device_index = e.device;
+    ref.space = target.space_of(e.device);
+    refs.emplace_back(e.name, ref);
+  }
+  graph->set_engines(std::move(refs));
+  return {};
+}
+
+void CompileState::bind_symbols() {
+  const DimTable& dims = graph->dims();
+  symbol_values.resize(dims.symbol_count());
+  for (size_t i = 0; i < symbol_values.size(); ++i) {
+    const DimSymbol& s = dims.symbol_at(i);
+    symbol_values[i] = std::clamp<int64_t>(1, s.lower, s.upper);
+  }
+}
+
+Result<int64_t> CompileState::reference_value(regie_dim dim) const {
+  if (dim >= 0) return dim;
+  return graph->dims().evaluate(dim, symbol_values);
+}
+
+uint32_t CompileState::storage_of(uint32_t value) const {
+  const Graph& g = *graph;
+  for (;;) {
+    const regie_value& v = g.value(value);
+    if (v.alias_of != REGIE_NONE) {
+      value = v.alias_of;
+    } else if (v.kind == REGIE_VALUE_ARGUMENT && v.owner != 0) {
+      value = captured_operand(g, value);
+    } else {
+      return value;
+    }
+  }
+}
+
+Result<NodeShapes> NodeShapes::make(const CompileState& state, uint32_t node) {
+  NodeShapes shapes;
+  const Graph& g = *state.graph;
+  auto add = [&](uint32_t value, std::vector<regie_tensor>* list) -> Status {
+    list->emplace_back();
+    if (value == REGIE_NONE) return {};
+    const regie_value& v = g.value(value);
+    std::vector<int64_t> dims;
+    for (int32_t d = 0; d < v.type.rank; ++d) {
+      REGIE_ASSIGN(int64_t n, state.reference_value(v.type.dims[d]));
+      if (n < 0)
+        return invalid_model("dimension " + std::to_string(d) + " of " + g.describe_value(value) + " would be " +
+                                 std::to_string(n) + " (" + g.dims().print(v.type.dims[d]) + " at the reference shapes)",
+                             g.describe_node(node));
+      dims.push_back(n);
+    }
+    shapes.dims_.push_back(std::move(dims));
+    regie_tensor& t = list->back();
+    t.elem = v.type.elem;
+    t.rank = v.type.rank;
+    t.dims = shapes.dims_.back().data();
+    t.bytes = elem_bytes(t.elem, static_cast<uint64_t>(element_count(shapes.dims_.back())));
+    if (g.is_constant(value) && v.data) t.data = v.data->data;
+    return {};
+  };
+  for (uint32_t v : g.operands(node)) REGIE_TRY(add(v, &shapes.operands_));
+  for (uint32_t v : g.results(node)) REGIE_TRY(add(v, &shapes.results_));
+  return shapes;
+}
+
+}  // namespace regie

@@ -1,0 +1,138 @@
+// Everything that one compile holds: the graph, the engines of the target, and what the stages decided that is not in the
+// graph itself: kernels, the schedule, the memory plan. Passed by reference to the drivers; no globals.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/graph.h"
+#include "passes/ledger.h"
+#include "passes/pipeline.h"
+#include "passes/plugin_op_set.h"
+#include "passes/target.h"
+#include "plugins/host.h"
+
+namespace regie {
+
+struct CompileOptions {
+  std::string target = "host_cpu";
+  std::string pipeline;               // empty: "default", or "unoptimised" if !optimise
+  bool optimise = true;
+  bool verify = true;                 // graph after each stage, plan at the end
+  uint32_t threads = 1;
+  std::string dump;                   // folder for the graph after each stage; empty: none
+  std::vector<std::pair<std::string, std::string>> import_options;  // {"shape", "x=16,1,8,8"}
+  std::vector<std::pair<std::string, std::string>> settings;        // {"fold-constants.budget-bytes", "1024"}
+  std::set<uint32_t> held_back_patches;  // bisection: patches left out
+  uint32_t stop_after_patches = UINT32_MAX;
+};
+
+struct EngineInstance {
+  EngineInstance() = default;
+  EngineInstance(EngineInstance&& o) noexcept : table(o.table), engine(std::exchange(o.engine, nullptr)), name(std::move(o.name)) {}
+  EngineInstance& operator=(EngineInstance&&) = delete;
+  ~EngineInstance() {
+    if (engine) table->destroy(engine);
+  }
+  const regie_engine_table* table = nullptr;
+  regie_engine* engine = nullptr;
+  std::string name;
+};
+
+struct PackedWeight {
+  uint32_t operand;
+  Tensor bytes;  // u8
+  std::string layout;
+};
+
+struct CompiledKernel {
+  std::string format, name, blob;
+  uint32_t flags = 0;
+  std::vector<std::string> requires_;
+  std::vector<PackedWeight> weights;
+  uint64_t scratch_bytes = 0;
+};
+
+struct ScheduledTask {
+  uint32_t node, stream;
+  std::vector<uint32_t> waits;  // positions in the same region's list
+  uint64_t step = 0;            // in the linearised program
+};
+
+struct RegionSchedule {
+  std::vector<ScheduledTask> tasks;  // in issue order
+  uint64_t end_step = 0;             // where the region's results are handed over
+};
+
+struct PlannedBuffer {
+  uint32_t value = REGIE_NONE;         // root of the alias class, or
+  uint32_t scratch_of = REGIE_NONE;    // the node whose scratch it is
+  uint32_t space = 0;
+  uint64_t lower = 0, upper = 0;
+  uint64_t size = 0;                   // at the reference shapes
+  regie_dim size_dim = 0;              // bytes; constant or expression
+  uint64_t alignment = 64;
+  uint64_t offset = 0;
+};
+
+struct CompileState {
+  CompileOptions options;
+  std::shared_ptr<PluginHost> plugins;
+  std::shared_ptr<PluginOpSet> ops;
+  std::string source;                  // the user's file, for messages
+  std::unique_ptr<Graph> graph;
+  std::string portable_graph;          // .rg text right after import
+  std::vector<Tensor> portable_constants;
+  Target target;
+  std::vector<EngineInstance> engines;
+  std::vector<std::optional<int64_t>> symbol_values;  // reference binding, by symbol index
+  Ledger ledger;
+  uint32_t next_patch = 0;
+  std::set<std::string> used_plugins;  // "name version": the identity of what took part
+
+  void uses(const Manifest* manifest) {
+    if (manifest) used_plugins.insert(manifest->name + " " + manifest->version);
+  }
+
+  std::vector<std::optional<CompiledKernel>> kernels;  // by node
+  std::vector<RegionSchedule> schedule;                // by region
+  std::vector<PlannedBuffer> buffers;
+  std::vector<uint32_t> buffer_of_value;               // by value: index into buffers, REGIE_NONE
+
+  // Engines of the target as views for the graph; opens the plug-ins.
+  Status open_engines();
+  // Reference values of all symbols: 1, moved into the symbol's range.
+  void bind_symbols();
+  Result<int64_t> reference_value(regie_dim dim) const;
+  // The base of the chain of aliases, and through region arguments to the operand that the owner hands in.
+  uint32_t storage_of(uint32_t value) const;
+};
+
+// Concrete shapes of a node at the reference binding, with constants' data: what engines are asked and compile with.
+class NodeShapes {
+ public:
+  static Result<NodeShapes> make(const CompileState& state, uint32_t node);
+  regie_engine_shapes get() const { return {operands_.data(), results_.data()}; }
+  const std::vector<regie_tensor>& operands() const { return operands_; }
+  const std::vector<regie_tensor>& results() const { return results_; }
+
+ private:
+  std::vector<regie_tensor> operands_, results_;
+  std::vector<std::vector<int64_t>> dims_;
+};
+
+// Drivers: each runs one kind of plug-in over the whole graph and keeps its decisions in the state.
+Status run_placer(CompileState& state, const Provider<regie_placer_table>& placer, const regie_config* options);
+Status run_scheduler(CompileState& state, const Provider<regie_scheduler_table>& scheduler, const regie_config* options);
+Status run_memory_planner(CompileState& state, const Provider<regie_memory_table>& planner, const regie_config* options);
+// Kernels of all placed nodes; once.
+Status compile_kernels(CompileState& state);
+// Whether this value is written straight into a graph output (the caller's memory) rather than into an arena.
+bool value_is_output_storage(const Graph& g, uint32_t value);
+Result<std::shared_ptr<struct Model>> emit_model(CompileState& state, const Pipeline& pipeline);
+
+}  // namespace regie

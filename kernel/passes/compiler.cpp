@@ -1,0 +1,128 @@
+#include "passes/compiler.h"
+
+#include <chrono>
+
+#include "base/file.h"
+#include "ir/verify.h"
+#include "model/file.h"
+#include "model/plan_check.h"
+#include "passes/importer.h"
+#include "passes/pass_manager.h"
+#include "text/text.h"
+
+namespace regie {
+
+namespace {
+
+// "model.onnx: node 'conv1' (Conv)": messages name the user's file first.
+Status in_file(Status status, const std::string& file) {
+  if (status.ok() || status.where().find(file) != std::string::npos) return status;
+  Status named = Status::error(status.code(), status.message(), status.where().empty() ? file : file + ": " + status.where());
+  for (const std::string& c : status.context()) named = std::move(named).while_doing(c);
+  return named;
+}
+
+void keep_portable(CompileState& state) {
+  state.portable_graph = print(*state.graph);
+  const Graph& g = *state.graph;
+  for (uint32_t v = 0; v < g.value_count(); ++v)
+    if (g.is_constant(v) && g.tensor(v) && g.tensor(v).elem() != REGIE_STRING &&
+        static_cast<uint64_t>(g.tensor(v).count()) > PrintOptions().inline_elements)
+      state.portable_constants.push_back(g.tensor(v));
+}
+
+// A framework's file, a text graph, or an offline model, whose portable graph is compiled again.
+Result<std::unique_ptr<Graph>> read_graph(CompileState& state, const std::string& path, std::span<const std::byte> bytes) {
+  const auto& options = state.options.import_options;
+  if (!bytes.empty()) return import_bytes(*state.plugins, *state.ops, bytes, path, options);
+  auto file = MappedFile::open(path);
+  if (!file.ok()) return std::move(file).status();
+  if (!looks_like_model_file(file->bytes())) return import_model(*state.plugins, *state.ops, path, options);
+  REGIE_ASSIGN(std::shared_ptr<const Model> model, load_model(path));
+  if (!options.empty())
+    return unsupported("`" + options.front().first + "` needs the framework's file: an offline model's shapes are made", path);
+  ParseOptions parse_options;
+  parse_options.constants = [&](std::string_view digest, regie_elem elem, std::span<const int64_t> dims) {
+    auto it = model->portable_constants.find(std::string(digest));
+    if (it == model->portable_constants.end()) return Tensor();
+    const ModelWeight& w = model->weights[it->second];
+    return Tensor::borrow(elem, dims, model->weight_bytes.data() + w.offset, model->weight_owner);
+  };
+  return parse(model->portable_graph, path + " (portable graph)", parse_options);
+}
+
+Result<Compiled> compile_in(CompileState& state, const std::string& path, std::span<const std::byte> bytes) {
+  const CompileOptions& options = state.options;
+  auto start = std::chrono::steady_clock::now();
+  REGIE_ASSIGN(Pipeline pipeline, load_pipeline(*state.plugins, !options.pipeline.empty() ? options.pipeline
+                                                                : options.optimise        ? "default"
+                                                                                          : "unoptimised"));
+  REGIE_ASSIGN(state.target, load_target(*state.plugins, options.target));
+  REGIE_ASSIGN(state.graph, read_graph(state, path, bytes));
+  state.ledger.operators_imported = state.graph->live_node_count();
+  VerifyOptions verify_options;
+  verify_options.ops = state.ops.get();
+  if (options.verify) REGIE_TRY(verify(*state.graph, verify_options).while_doing("verifying the imported graph"));
+  keep_portable(state);
+  REGIE_TRY(state.open_engines());
+  state.bind_symbols();
+  REGIE_TRY(run_pipeline(state, pipeline, {}, {"placed", "scheduled", "planned"}));
+  state.bind_symbols();
+  REGIE_ASSIGN(std::shared_ptr<Model> model, emit_model(state, pipeline));
+  if (options.verify) {
+    REGIE_TRY(check_model(*model).while_doing("checking the model that was made"));
+    REGIE_TRY(check_plan(*model).while_doing("checking the plan that was made"));
+  }
+  state.ledger.total_milliseconds =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return Compiled{model, state.ledger.to_json(true)};
+}
+
+}  // namespace
+
+Result<Compiled> compile(const std::shared_ptr<PluginHost>& plugins, const std::string& path,
+                         std::span<const std::byte> bytes, const CompileOptions& options) {
+  CompileState state;
+  state.options = options;
+  state.plugins = plugins;
+  state.source = path;
+  REGIE_ASSIGN(state.ops, PluginOpSet::create(plugins));
+  auto compiled = compile_in(state, path, bytes);
+  if (!compiled.ok()) {
+    Status s = std::move(compiled).status();
+    bool other_file = s.code() == REGIE_INVALID_INPUT && s.where().find(".toml") != std::string::npos;
+    return other_file || s.where().starts_with("--") ? s : in_file(std::move(s), path);
+  }
+  return compiled;
+}
+
+Result<std::string> optimise_text(const std::shared_ptr<PluginHost>& plugins, std::string_view text,
+                                  const std::string& file_name, const Pipeline& pipeline, const CompileOptions& options) {
+  REGIE_ASSIGN(auto ops, PluginOpSet::create(plugins));
+  REGIE_ASSIGN(auto graphs, parse_all(text, file_name));
+  std::string out;
+  for (auto& graph : graphs) {
+    CompileState state;
+    state.options = options;
+    state.plugins = plugins;
+    state.ops = ops;
+    state.source = file_name;
+    state.graph = std::move(graph);
+    VerifyOptions verify_options;
+    verify_options.ops = ops.get();
+    REGIE_TRY(in_file(verify(*state.graph, verify_options), file_name));
+    verify_options.shapes_known = true;
+    GraphProperties initial;
+    if (verify(*state.graph, verify_options).ok()) initial.names.push_back("shapes-known");
+    REGIE_ASSIGN(state.target, load_target(*plugins, options.target));
+    REGIE_TRY(state.open_engines());
+    state.bind_symbols();
+    Status s = run_pipeline(state, pipeline, initial, {});
+    if (!s.ok()) return s.where().find(".toml") != std::string::npos || s.where().starts_with("--") ? s : in_file(std::move(s), file_name);
+    if (!out.empty()) out += "\n";
+    out += print(*state.graph);
+  }
+  return out;
+}
+
+}  // namespace regie

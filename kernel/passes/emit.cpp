@@ -1,0 +1,424 @@
+// Emit: turns the graph with all its decisions into a Model. Nothing is decided here.
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "model/model.h"
+#include "passes/compile_state.h"
+#include "passes/structural.h"
+#include "regie/c/engine.h"
+#include "regie/c/pass.h"
+
+namespace regie {
+
+namespace {
+
+class Emitter {
+ public:
+  Emitter(CompileState& state, const Pipeline& pipeline)
+      : state_(state), g_(*state.graph), pipeline_(pipeline), model_(std::make_shared<Model>()) {}
+
+  Result<std::shared_ptr<Model>> emit();
+
+ private:
+  struct Pending {  // what a stream still has to wait for, and where a skipped task left off
+    std::vector<uint32_t> waits;
+    uint32_t last = REGIE_NONE;
+  };
+  ModelDim dim(regie_dim d);
+  uint32_t type_of(const regie_type& type);
+  uint32_t add_weight(const void* data, uint64_t size, const std::string& layout);
+  Result<Arg> locate(uint32_t value);
+  Status emit_identity();
+  Status collect_plugins();
+  Status emit_symbols();
+  Status emit_spaces();
+  Status emit_buffers();
+  Status emit_region(uint32_t region, ModelProgram* program);
+  Result<ModelTask> make_task(const ScheduledTask& t);
+  Status emit_outputs();
+  Status check_symbols_readable();
+  uint32_t add_kernel(const CompiledKernel& k, uint32_t device);
+  // A view's task does nothing: its result lies on its operand's bytes.
+  bool skipped(uint32_t node);
+
+  CompileState& state_;
+  const Graph& g_;
+  const Pipeline& pipeline_;
+  std::shared_ptr<Model> model_;
+  std::shared_ptr<std::vector<std::byte>> weights_ = std::make_shared<std::vector<std::byte>>();
+  std::map<std::pair<std::string, std::string>, uint32_t> weight_ids_;  // {digest of bytes, layout}
+  std::map<regie_dim, ModelDim> dims_;
+  std::map<std::pair<regie_elem, std::vector<ModelDim>>, uint32_t> types_;
+  std::map<std::pair<uint32_t, std::string>, uint32_t> kernels_;        // {device, content digest}
+  std::map<uint32_t, uint32_t> weight_of_value_;
+  std::map<uint32_t, uint32_t> output_of_value_;                        // storage written in place
+};
+
+ModelDim Emitter::dim(regie_dim d) {
+  if (d >= 0) return d;
+  auto [it, fresh] = dims_.emplace(d, 0);
+  if (fresh) {
+    model_->expressions.push_back(g_.dims().code(d));
+    it->second = -static_cast<ModelDim>(model_->expressions.size());
+  }
+  return it->second;
+}
+
+uint32_t Emitter::type_of(const regie_type& type) {
+  std::vector<ModelDim> dims;
+  for (int32_t i = 0; i < type.rank; ++i) dims.push_back(dim(type.dims[i]));
+  auto [it, fresh] = types_.emplace(std::pair{type.elem, dims}, static_cast<uint32_t>(model_->types.size()));
+  if (fresh) model_->types.push_back({type.elem, std::move(dims)});
+  return it->second;
+}
+
+uint32_t Emitter::add_weight(const void* data, uint64_t size, const std::string& layout) {
+  std::string digest = Hasher().number(size).bytes(data, size).hex();
+  auto [it, fresh] = weight_ids_.emplace(std::pair{digest, layout}, static_cast<uint32_t>(model_->weights.size()));
+  if (fresh) {
+    uint64_t offset = (weights_->size() + 63) / 64 * 64;
+    weights_->resize(offset + size);
+    if (size) std::memcpy(weights_->data() + offset, data, size);
+    model_->weights.push_back({offset, size, layout, digest});
+  }
+  return it->second;
+}
+
+Result<Arg> Emitter::locate(uint32_t value) {
+  Arg arg;
+  if (value == REGIE_NONE) return arg;
+  arg.type = type_of(g_.value(value).type);
+  uint64_t offset = 0;
+  uint32_t root = value;
+  for (;;) {
+    const regie_value& v = g_.value(root);
+    if (v.alias_of != REGIE_NONE) {
+      offset += v.alias_offset;
+      root = v.alias_of;
+    } else if (v.kind == REGIE_VALUE_ARGUMENT && v.owner != 0) {
+      root = captured_operand(g_, root);
+    } else {
+      break;
+    }
+  }
+  arg.offset = offset;
+  const regie_value& v = g_.value(root);
+  if (g_.is_constant(root)) {
+    if (!g_.tensor(root)) return invalid_input("constant has no data: a graph with abstract constants cannot be compiled", g_.describe_value(root));
+    auto [it, fresh] = weight_of_value_.emplace(root, 0);
+    if (fresh) {
+      const Tensor& t = g_.tensor(root);
+      if (t.elem() == REGIE_STRING) return unsupported("constants of type string cannot be stored", g_.describe_value(root));
+      it->second = add_weight(t.data(), t.bytes(), "portable");
+    }
+    arg.kind = Arg::kWeight;
+    arg.index = it->second;
+    arg.constant = true;
+  } else if (v.kind == REGIE_VALUE_ARGUMENT) {
+    arg.kind = Arg::kInput;
+    arg.index = v.index;
+  } else if (auto it = output_of_value_.find(root); it != output_of_value_.end()) {
+    arg.kind = Arg::kOutput;
+    arg.index = it->second;
+  } else {
+    uint32_t buffer = state_.buffer_of_value[root];
+    if (buffer == REGIE_NONE) return internal_error("value has no buffer", g_.describe_value(root));
+    arg.kind = Arg::kBuffer;
+    arg.index = buffer;
+  }
+  return arg;
+}
+
+Status Emitter::emit_identity() {
+  Model& m = *model_;
+  m.name = g_.name();
+  m.producer = std::string("regie ") + REGIE_VERSION;
+  m.target = state_.target.name;
+  m.pipeline = pipeline_.name;
+  REGIE_TRY(collect_plugins());
+  m.options = {{"threads", std::to_string(state_.options.threads)}};
+  for (const auto& o : state_.options.import_options) m.options.push_back(o);
+  for (const auto& o : state_.options.settings) m.options.push_back(o);
+  m.source_digest = Hasher().text(state_.portable_graph).hex();
+  for (const TargetDevice& d : state_.target.devices) m.devices.push_back({d.name, d.plugin, d.params});
+  for (uint32_t i = 0; i < g_.region(0).arg_count; ++i) {
+    const regie_value& v = g_.value(g_.region(0).args[i]);
+    if (v.type.container != REGIE_TENSOR) return unsupported("inputs that are no tensors", g_.describe_value(v.id));
+    m.inputs.push_back({std::string(view(v.name)), type_of(v.type)});
+  }
+  for (uint32_t i = 0; i < g_.region(0).result_count; ++i) {
+    const regie_value& v = g_.value(g_.region(0).results[i]);
+    if (v.type.container != REGIE_TENSOR) return unsupported("outputs that are no tensors", g_.describe_value(v.id));
+    m.outputs.push_back({std::string(g_.output_name(i)), type_of(v.type)});
+    if (value_is_output_storage(g_, v.id)) output_of_value_.emplace(v.id, i);
+  }
+  return {};
+}
+
+// Who took part in this compile; what else the process has opened before does not matter.
+Status Emitter::collect_plugins() {
+  for (const Manifest& manifest : state_.plugins->manifests())
+    for (const auto& [kind, name] : manifest.provides)
+      if (kind == "frontend") state_.uses(&manifest);  // each was asked whether the file is one of its own
+  for (const Manifest* manifest : state_.ops->used()) state_.uses(manifest);
+  for (const TargetDevice& d : state_.target.devices) {
+    REGIE_ASSIGN(auto device, state_.plugins->device(d.plugin));
+    state_.uses(device.manifest);
+  }
+  Status status;
+  for_each_task_node(g_, [&](uint32_t n) {
+    if (!status.ok() || n >= state_.kernels.size() || !state_.kernels[n] || !(state_.kernels[n]->flags & REGIE_KERNEL_REFERENCE)) return;
+    auto kernel = state_.plugins->op_kernel(view(g_.node(n).op));
+    if (kernel.ok())
+      state_.uses(kernel->manifest);
+    else
+      status = kernel.status();
+  });
+  model_->plugins.assign(state_.used_plugins.begin(), state_.used_plugins.end());
+  return status;
+}
+
+Status Emitter::emit_symbols() {
+  for (size_t i = 0; i < g_.dims().symbol_count(); ++i) {
+    const DimSymbol& s = g_.dims().symbol_at(i);
+    ModelSymbol out;
+    out.name = s.name;
+    out.lower = s.lower;
+    out.upper = s.upper;
+    out.reference = state_.symbol_values[i].value_or(1);
+    model_->symbols.push_back(std::move(out));
+  }
+  for (uint32_t i = 0; i < g_.region(0).arg_count; ++i) {
+    const regie_type& t = g_.value(g_.region(0).args[i]).type;
+    for (int32_t axis = 0; axis < t.rank; ++axis)
+      if (auto symbol = g_.dims().symbol_index(t.dims[axis]))
+        if (ModelSymbol& s = model_->symbols[*symbol]; s.input == REGIE_NONE) {
+          s.input = i;
+          s.axis = static_cast<uint32_t>(axis);
+        }
+  }
+  return {};
+}
+
+// Every symbol that an expression loads must be readable from an input.
+Status Emitter::check_symbols_readable() {
+  for (const DimCode& code : model_->expressions)
+    for (size_t w = 0; w + 1 < code.words.size(); w += 2)
+      if (code.words[w] == DimCode::kLoad) {
+        const ModelSymbol& s = model_->symbols[static_cast<size_t>(code.words[w + 1])];
+        if (s.input == REGIE_NONE)
+          return unsupported("dimension '" + s.name + "' is known only while the model runs (its size depends on data); models of that kind are not supported yet", state_.source);
+      }
+  return {};
+}
+
+Status Emitter::emit_spaces() {
+  for (uint32_t space = 0; space < state_.target.devices.size(); ++space) {
+    uint32_t device = state_.target.device_of(space);
+    const MemoryRecord& r = state_.ledger.memory[state_.ledger.memory.size() - state_.target.devices.size() + space];
+    model_->spaces.push_back({r.space, device, 0, r.peak, r.lower_bound});
+  }
+  return {};
+}
+
+Status Emitter::emit_buffers() {
+  Model& m = *model_;
+  bool symbolic = false;
+  for (const PlannedBuffer& b : state_.buffers) {
+    ModelBuffer out;
+    if (b.value != REGIE_NONE) {
+      out.name = g_.value(b.value).name.size ? std::string(view(g_.value(b.value).name)) : g_.describe_value(b.value);
+    } else {
+      out.name = "scratch of " + g_.describe_node(b.scratch_of);
+      out.kind = BufferKind::kScratch;
+    }
+    out.space = b.space;
+    out.alignment = static_cast<uint32_t>(b.alignment);
+    out.size = dim(b.size_dim);
+    out.offset = b.offset;
+    out.lower = b.lower;
+    out.upper = b.upper;
+    symbolic |= out.size < 0;
+    m.buffers.push_back(std::move(out));
+  }
+  if (!symbolic) return {};
+  // Who lies beneath whom, among those that share time: for every shape each pair keeps that order.
+  std::vector<uint32_t> by_start(m.buffers.size());
+  for (uint32_t i = 0; i < by_start.size(); ++i) by_start[i] = i;
+  m.placement_order = by_start;
+  std::stable_sort(m.placement_order.begin(), m.placement_order.end(), [&](uint32_t a, uint32_t b) { return m.buffers[a].offset < m.buffers[b].offset; });
+  std::stable_sort(by_start.begin(), by_start.end(), [&](uint32_t a, uint32_t b) { return m.buffers[a].lower < m.buffers[b].lower; });
+  std::vector<uint32_t> rank(m.buffers.size());
+  for (uint32_t i = 0; i < rank.size(); ++i) rank[m.placement_order[i]] = i;
+  std::vector<uint32_t> live;
+  for (uint32_t b : by_start) {
+    std::erase_if(live, [&](uint32_t o) { return m.buffers[o].upper <= m.buffers[b].lower; });
+    for (uint32_t o : live) {
+      if (m.buffers[o].space != m.buffers[b].space) continue;
+      if (rank[o] < rank[b])
+        m.buffers[b].below.push_back(o);
+      else
+        m.buffers[o].below.push_back(b);
+    }
+    live.push_back(b);
+  }
+  for (ModelBuffer& b : m.buffers) std::sort(b.below.begin(), b.below.end());
+  return {};
+}
+
+bool Emitter::skipped(uint32_t node) {
+  const regie_node& n = g_.node(node);
+  if (is_control_flow(n) || is_copy(n) || n.result_count == 0) return false;
+  EngineInstance& e = state_.engines[n.engine];
+  for (uint32_t r = 0; r < n.result_count; ++r) {
+    if (n.results[r] == REGIE_NONE) continue;
+    const regie_value& v = g_.value(n.results[r]);
+    if (v.alias_of == REGIE_NONE) return false;
+    bool viewed = false;
+    for (uint32_t o = 0; o < n.operand_count && !viewed; ++o)
+      viewed = n.operands[o] == v.alias_of && e.table->alias(e.engine, &g_.view(), node, r, o) == REGIE_ALIAS_VIEW;
+    if (!viewed) return false;
+  }
+  return true;
+}
+
+uint32_t Emitter::add_kernel(const CompiledKernel& k, uint32_t device) {
+  Hasher h;
+  h.text(k.format).text(k.name).text(k.blob).number(k.flags);
+  for (const std::string& r : k.requires_) h.text(r);
+  auto [it, fresh] = kernels_.emplace(std::pair{device, h.hex()}, static_cast<uint32_t>(model_->kernels.size()));
+  if (fresh) model_->kernels.push_back({k.format, k.name, k.blob, device, k.flags, k.requires_});
+  return it->second;
+}
+
+Result<ModelTask> Emitter::make_task(const ScheduledTask& t) {
+  const regie_node& n = g_.node(t.node);
+  ModelTask task;
+  task.device = state_.target.engines[n.engine].device;
+  task.stream = t.stream;
+  task.threads = state_.options.threads;
+  task.step = t.step;
+  task.name = g_.describe_node(t.node);
+  for (uint32_t i = 0; i < n.origin_count; ++i) task.origins.emplace_back(g_.origin(n.origins[i]));
+  for (uint32_t v : g_.operands(t.node)) {
+    REGIE_ASSIGN(Arg a, locate(v));
+    task.operands.push_back(a);
+  }
+  for (uint32_t v : g_.results(t.node)) {
+    REGIE_ASSIGN(Arg a, locate(v));
+    task.results.push_back(a);
+  }
+  if (is_copy(n)) {
+    task.kind = TaskKind::kCopy;
+  } else if (is_if(n)) {
+    task.kind = TaskKind::kIf;
+    task.operands.resize(1);  // the captures are read where they lie
+  } else if (is_control_flow(n)) {
+    return unsupported("operator " + std::string(view(n.op)) + " is not supported yet", g_.describe_node(t.node));
+  } else {
+    const CompiledKernel& k = *state_.kernels[t.node];
+    task.kernel = add_kernel(k, task.device);
+    task.kernel_weights.assign(task.operands.size(), REGIE_NONE);
+    for (const PackedWeight& w : k.weights) {
+      uint32_t id = add_weight(w.bytes.data(), w.bytes.bytes(), w.layout);
+      task.kernel_weights[w.operand] = id;
+      task.operands[w.operand].index = id;
+    }
+  }
+  return task;
+}
+
+Status Emitter::emit_region(uint32_t region, ModelProgram* program) {
+  const RegionSchedule& schedule = state_.schedule[region];
+  std::map<std::pair<uint32_t, uint32_t>, Pending> streams;
+  std::vector<std::vector<uint32_t>> ends(schedule.tasks.size());  // tasks whose end means that task's end
+  std::map<uint32_t, uint32_t> scratch_of;
+  for (uint32_t i = 0; i < state_.buffers.size(); ++i)
+    if (state_.buffers[i].scratch_of != REGIE_NONE) scratch_of.emplace(state_.buffers[i].scratch_of, i);
+  for (size_t i = 0; i < schedule.tasks.size(); ++i) {
+    const ScheduledTask& t = schedule.tasks[i];
+    const regie_node& n = g_.node(t.node);
+    Pending& stream = streams[{state_.target.engines[n.engine].device, t.stream}];
+    std::vector<uint32_t> waits = std::move(stream.waits);
+    stream.waits.clear();
+    for (uint32_t w : t.waits) waits.insert(waits.end(), ends[w].begin(), ends[w].end());
+    std::sort(waits.begin(), waits.end());
+    waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
+    if (skipped(t.node)) {
+      ends[i] = waits;
+      if (stream.last != REGIE_NONE) ends[i].push_back(stream.last);
+      stream.waits = std::move(waits);  // its stream goes on only after them
+      continue;
+    }
+    REGIE_ASSIGN(ModelTask task, make_task(t));
+    std::erase(waits, stream.last);  // its own stream's order says so already
+    task.waits = std::move(waits);
+    if (auto it = scratch_of.find(t.node); it != scratch_of.end()) task.scratch = it->second;
+    if (is_if(n)) {
+      for (uint32_t r = 0; r < n.region_count; ++r) {
+        uint32_t id = static_cast<uint32_t>(model_->programs.size());
+        model_->programs.emplace_back();
+        ModelProgram inner;
+        REGIE_TRY(emit_region(n.regions[r], &inner));
+        model_->programs[id] = std::move(inner);
+        task.programs.push_back(id);
+        const regie_region& inner_region = g_.region(n.regions[r]);
+        std::vector<Arg> results;
+        for (uint32_t k = 0; k < inner_region.result_count; ++k) {
+          REGIE_ASSIGN(Arg a, locate(inner_region.results[k]));
+          results.push_back(a);
+        }
+        task.program_results.push_back(std::move(results));
+      }
+    }
+    stream.last = static_cast<uint32_t>(program->tasks.size());
+    ends[i] = {stream.last};
+    program->tasks.push_back(std::move(task));
+    ++state_.ledger.tasks;
+  }
+  return {};
+}
+
+Status Emitter::emit_outputs() {
+  for (uint32_t i = 0; i < g_.region(0).result_count; ++i) {
+    uint32_t v = g_.region(0).results[i];
+    REGIE_ASSIGN(Arg a, locate(v));
+    if (a.kind == Arg::kBuffer && state_.buffers[a.index].space != 0)
+      return invalid_input("output '" + std::string(g_.output_name(i)) + "' lies in another device's memory: the pipeline needs insert-copies after placement", state_.source);
+    model_->output_sources.push_back(a);
+  }
+  return {};
+}
+
+Result<std::shared_ptr<Model>> Emitter::emit() {
+  Model& m = *model_;
+  REGIE_TRY(emit_identity());
+  REGIE_TRY(emit_symbols());
+  REGIE_TRY(emit_spaces());
+  REGIE_TRY(emit_buffers());
+  m.programs.emplace_back();
+  ModelProgram main;
+  REGIE_TRY(emit_region(0, &main));
+  m.programs[0] = std::move(main);
+  REGIE_TRY(emit_outputs());
+  REGIE_TRY(check_symbols_readable());
+  m.portable_graph = state_.portable_graph;
+  for (const Tensor& t : state_.portable_constants)
+    m.portable_constants.emplace(t.digest(), add_weight(t.data(), t.bytes(), "portable"));
+  m.weight_bytes = {weights_->data(), weights_->size()};
+  m.weight_owner = weights_;
+  state_.ledger.operators_final = g_.live_node_count();
+  m.ledger_json = state_.ledger.to_json(false);
+  return model_;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Model>> emit_model(CompileState& state, const Pipeline& pipeline) {
+  return Emitter(state, pipeline).emit();
+}
+
+}  // namespace regie

@@ -1,0 +1,73 @@
+// Kernel driver: has every placed node compiled by its engine. Before memory is planned, as kernels need scratch.
+#include "passes/compile_state.h"
+#include "passes/structural.h"
+
+namespace regie {
+
+namespace {
+
+struct Sink {
+  CompiledKernel kernel;
+  bool emitted = false;
+};
+
+regie_status emit(const regie_engine_compile* self, const regie_kernel* k) {
+  auto& sink = *static_cast<Sink*>(self->sink);
+  if (sink.emitted || !k || !k->format.size || (k->blob_size && !k->blob))
+    return fail_on_this_thread(bad_plugin("an engine emitted two kernels for a node, or one without format or blob"));
+  sink.emitted = true;
+  CompiledKernel& out = sink.kernel;
+  out.format = view(k->format);
+  out.name = view(k->name);
+  out.blob.assign(static_cast<const char*>(k->blob), k->blob_size);
+  out.flags = k->flags;
+  out.scratch_bytes = k->scratch_bytes;
+  for (uint32_t i = 0; i < k->requires_count; ++i) out.requires_.emplace_back(view(k->requires_[i]));
+  for (uint32_t i = 0; i < k->weight_count; ++i) {
+    const regie_packed_weight& w = k->weights[i];
+    int64_t size = static_cast<int64_t>(w.size);
+    regie_tensor bytes{REGIE_U8, 0, 1, &size, nullptr, const_cast<void*>(w.data), w.size};
+    out.weights.push_back({w.operand, Tensor::copy(bytes), std::string(view(w.layout))});
+  }
+  return REGIE_OK;
+}
+
+}  // namespace
+
+Status compile_kernels(CompileState& state) {
+  Graph& g = *state.graph;
+  state.kernels.resize(g.node_count());
+  Status status;
+  for_each_task_node(g, [&](uint32_t n) {
+    const regie_node& node = g.node(n);
+    if (!status.ok() || state.kernels[n] || is_control_flow(node) || is_copy(node)) return;
+    auto shapes = NodeShapes::make(state, n);
+    if (!shapes.ok()) {
+      status = std::move(shapes).status();
+      return;
+    }
+    EngineInstance& engine = state.engines[node.engine];
+    Sink sink;
+    regie_engine_compile request{};
+    request.struct_size = sizeof(request);
+    request.threads = state.options.threads;
+    request.graph = &g.view();
+    request.node = n;
+    request.shapes = shapes->get();
+    request.emit = emit;
+    request.sink = &sink;
+    status = call_plugin("engine '" + engine.name + "'", [&] { return engine.table->compile(engine.engine, &request); });
+    if (status.ok() && !sink.emitted) status = bad_plugin("engine '" + engine.name + "' compiled nothing and reported no error");
+    for (const PackedWeight& w : sink.kernel.weights)
+      if (status.ok() && (w.operand >= node.operand_count || node.operands[w.operand] == REGIE_NONE || !g.is_constant(node.operands[w.operand])))
+        status = bad_plugin("engine '" + engine.name + "' packed operand " + std::to_string(w.operand) + ", which is no constant");
+    if (!status.ok()) {
+      status.set_where(g.describe_node(n));
+      return;
+    }
+    state.kernels[n] = std::move(sink.kernel);
+  });
+  return std::move(status).while_doing("compiling kernels");
+}
+
+}  // namespace regie

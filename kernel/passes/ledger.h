@@ -1,0 +1,67 @@
+// The ledger: what a compile did and why. Counts for everything, details for the first few of each kind; everything that
+// reports to the user (compile, explain, diff) reads it, from the compile or from the model file. JSON inside.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace regie {
+
+struct LedgerDetail {
+  std::string pass, node, kind, text;
+};
+
+struct StageRecord {
+  std::string name;
+  double milliseconds = 0;
+  uint32_t rounds = 0, operators_before = 0, operators_after = 0, patches = 0;
+  std::map<std::string, uint32_t> patches_by_title;  // sorted: same input, same bytes
+  std::vector<std::string> notes;                    // e.g. "max-rounds reached"
+};
+
+struct PlacementRecord {
+  std::string node, op, engine, reason;
+  bool reference = false;
+  std::vector<std::string> others;  // "null: not in its list of operators"
+};
+
+struct MemoryRecord {
+  std::string space;
+  uint64_t peak = 0, lower_bound = 0, sum_of_tensors = 0;
+  uint32_t buffers = 0;
+  bool proven_optimal = false;
+  uint64_t peak_step = 0;
+  std::vector<std::string> holders;  // who is live at the peak, greatest first
+};
+
+struct RuleRecord {
+  std::string name;
+  uint64_t matched = 0, applied = 0;
+  std::map<std::string, uint64_t> near_misses;  // by the first predicate that failed
+  std::vector<LedgerDetail> details;
+};
+
+class Ledger {
+ public:
+  static constexpr size_t kDetailsPerKind = 16;
+
+  std::vector<StageRecord> stages;
+  std::vector<RuleRecord> rules;
+  std::vector<PlacementRecord> placements;
+  std::vector<MemoryRecord> memory;
+  std::vector<std::string> events;            // "'conv1' -> 'copy': other device"
+  std::map<std::string, uint64_t> counts;     // "<pass>/<kind>"
+  std::vector<LedgerDetail> details;          // the first kDetailsPerKind of each "<pass>/<kind>"
+  uint32_t operators_imported = 0, operators_final = 0, tasks = 0, streams = 0;
+  double total_milliseconds = 0;
+
+  void note(std::string_view pass, std::string_view node, std::string_view kind, std::string_view text);
+  RuleRecord& rule(std::string_view name);  // made on first use; order of first use
+  // `times` off: everything that differs between two equal compiles is left out, so that model files are reproducible.
+  std::string to_json(bool times) const;
+};
+
+}  // namespace regie

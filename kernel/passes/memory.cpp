@@ -1,0 +1,292 @@
+// Memory driver: finds the buffers, their sizes and the steps in which they live, and has the planner lay them out.
+//
+// A buffer lives from the first step that touches it to the first step from which on every stream that could touch its
+// memory space is known to come after its last use. On one stream that is the next step; across streams it follows from
+// the waits. So two streams share bytes only where the schedule orders them.
+#include <algorithm>
+#include <map>
+
+#include "passes/compile_state.h"
+#include "passes/structural.h"
+
+namespace regie {
+
+namespace {
+
+constexpr uint64_t kAlignment = 64;
+
+// The tasks of all regions on the line of steps, with what each stream knows of the others.
+class Timeline {
+ public:
+  explicit Timeline(const CompileState& state) : state_(state), g_(*state.graph) {
+    collect();
+    propagate();
+  }
+  uint64_t steps() const { return steps_; }
+  // First step from which on all streams that touch `space` come after what happened at `step`.
+  uint64_t released(uint64_t step, uint32_t space) const {
+    uint32_t task = task_at_[step];
+    if (task == REGIE_NONE) return step + 1;  // hand-over: everything has been waited for
+    uint64_t upper = step + 1;
+    for (size_t s = 0; s < streams_; ++s)
+      if (touches_[s][space]) upper = std::max(upper, known_[task * streams_ + s]);
+    return upper;
+  }
+
+ private:
+  struct Task {
+    uint64_t step;
+    uint32_t stream;    // dense index
+    uint32_t index;     // 1-based position on its stream
+    bool barrier;       // control flow and hand-over: the host waits for everything first
+    std::vector<uint32_t> waits;  // tasks
+  };
+  void collect();
+  void propagate();
+  uint32_t stream_of(uint32_t node) {
+    uint32_t device = state_.target.engines[g_.node(node).engine].device;
+    return stream_ids_.emplace(std::pair{device, g_.node(node).stream}, static_cast<uint32_t>(stream_ids_.size())).first->second;
+  }
+
+  const CompileState& state_;
+  const Graph& g_;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> stream_ids_;
+  std::vector<Task> tasks_;              // by step
+  std::vector<uint32_t> task_at_;        // by step; REGIE_NONE: hand-over
+  std::vector<uint64_t> known_;          // task x stream: first step of that stream that comes after the task
+  std::vector<std::vector<uint8_t>> touches_;  // stream x space
+  size_t streams_ = 0;
+  uint64_t steps_ = 0;
+};
+
+void Timeline::collect() {
+  std::vector<std::pair<uint64_t, std::pair<uint32_t, uint32_t>>> at;  // step, {region, position}
+  for (uint32_t r : task_regions(g_)) {
+    const RegionSchedule& s = state_.schedule[r];
+    for (uint32_t i = 0; i < s.tasks.size(); ++i) at.push_back({s.tasks[i].step, {r, i}});
+    steps_ = std::max(steps_, s.end_step + 1);
+    for (const ScheduledTask& t : s.tasks) stream_of(t.node);
+  }
+  std::sort(at.begin(), at.end());
+  task_at_.assign(steps_, REGIE_NONE);
+  for (auto& [step, place] : at) {
+    task_at_[step] = static_cast<uint32_t>(tasks_.size());
+    const ScheduledTask& t = state_.schedule[place.first].tasks[place.second];
+    Task task{step, stream_of(t.node), 0, is_control_flow(g_.node(t.node)), {}};
+    for (uint32_t w : t.waits) task.waits.push_back(task_at_[state_.schedule[place.first].tasks[w].step]);
+    tasks_.push_back(std::move(task));
+  }
+  streams_ = stream_ids_.size();
+  size_t spaces = state_.target.devices.size();
+  touches_.assign(streams_, std::vector<uint8_t>(spaces, 0));
+  std::vector<uint32_t> count(streams_, 0);
+  for (auto& [step, place] : at) {
+    Task& t = tasks_[task_at_[step]];
+    t.index = ++count[t.stream];
+    uint32_t node = state_.schedule[place.first].tasks[place.second].node;
+    for (auto list : {g_.operands(node), g_.results(node)})
+      for (uint32_t v : list)
+        if (v != REGIE_NONE && g_.value(v).space < spaces) touches_[t.stream][g_.value(v).space] = 1;
+    uint32_t own = g_.view().engines[g_.node(node).engine].space;
+    touches_[t.stream][own] = 1;
+  }
+}
+
+void Timeline::propagate() {
+  // clock[s][r]: how many tasks of stream r stream s is known to come after.
+  std::vector<std::vector<uint32_t>> clock(streams_, std::vector<uint32_t>(streams_, 0));
+  std::vector<std::vector<uint32_t>> of_task(tasks_.size());
+  std::vector<std::vector<uint32_t>> on_stream(streams_);  // tasks, in order
+  known_.assign(tasks_.size() * streams_, steps_);
+  auto learn = [&](size_t s, const std::vector<uint32_t>& from, uint64_t step) {
+    for (size_t r = 0; r < streams_; ++r)
+      for (; clock[s][r] < from[r]; ++clock[s][r]) known_[on_stream[r][clock[s][r]] * streams_ + s] = step;
+  };
+  for (uint64_t step = 0; step < steps_; ++step) {
+    uint32_t index = task_at_[step];
+    bool barrier = index == REGIE_NONE || tasks_[index].barrier;
+    if (barrier) {
+      std::vector<uint32_t> all(streams_);
+      for (size_t r = 0; r < streams_; ++r) all[r] = static_cast<uint32_t>(on_stream[r].size());
+      for (size_t s = 0; s < streams_; ++s) learn(s, all, step);
+    }
+    if (index == REGIE_NONE) continue;
+    Task& t = tasks_[index];
+    for (uint32_t w : t.waits) learn(t.stream, of_task[w], step);
+    on_stream[t.stream].push_back(index);
+    of_task[index] = clock[t.stream];
+    of_task[index][t.stream] = t.index;
+    // Its own stream comes after it from the next step on.
+    known_[index * streams_ + t.stream] = step + 1;
+    clock[t.stream][t.stream] = t.index;
+  }
+}
+
+}  // namespace
+
+bool value_is_output_storage(const Graph& g, uint32_t value) {
+  const regie_value& v = g.value(value);
+  if (v.kind != REGIE_VALUE_RESULT || v.alias_of != REGIE_NONE || v.space != 0) return false;
+  if (g.node(v.owner).region != 0) return false;
+  return std::any_of(v.uses, v.uses + v.use_count, [](const regie_use& u) { return u.node == REGIE_USE_REGION; });
+}
+
+namespace {
+
+class Builder {
+ public:
+  explicit Builder(CompileState& state) : state_(state), g_(*state.graph), time_(state) {}
+
+  Status build() {
+    state_.buffers.clear();
+    state_.buffer_of_value.assign(g_.value_count(), REGIE_NONE);
+    for (uint32_t region : task_regions(g_)) {
+      const RegionSchedule& s = state_.schedule[region];
+      for (const ScheduledTask& t : s.tasks) REGIE_TRY(visit(t));
+      for (uint32_t i = 0; i < g_.region(region).result_count; ++i) REGIE_TRY(touch(g_.region(region).results[i], s.end_step));
+    }
+    return {};
+  }
+
+ private:
+  Status visit(const ScheduledTask& t) {
+    const regie_node& n = g_.node(t.node);
+    for (uint32_t v : g_.operands(t.node))
+      if (v != REGIE_NONE) REGIE_TRY(touch(v, t.step));
+    for (uint32_t v : g_.results(t.node)) {
+      if (v == REGIE_NONE) continue;
+      if (!is_control_flow(n)) {
+        REGIE_TRY(touch(v, t.step));
+        continue;
+      }
+      // Written where the first branch hands over, or any later one.
+      for (uint32_t r = 0; r < n.region_count; ++r) REGIE_TRY(touch(v, state_.schedule[n.regions[r]].end_step));
+    }
+    if (!is_control_flow(n) && !is_copy(n) && state_.kernels[t.node] && state_.kernels[t.node]->scratch_bytes) {
+      PlannedBuffer b;
+      b.scratch_of = t.node;
+      b.space = g_.view().engines[n.engine].space;
+      b.size = state_.kernels[t.node]->scratch_bytes;
+      b.size_dim = static_cast<regie_dim>(b.size);
+      b.lower = t.step;
+      b.upper = time_.released(t.step, b.space);
+      state_.buffers.push_back(b);
+    }
+    return {};
+  }
+
+  Status touch(uint32_t value, uint64_t step) {
+    uint32_t root = state_.storage_of(value);
+    const regie_value& v = g_.value(root);
+    if (v.kind != REGIE_VALUE_RESULT || value_is_output_storage(g_, root)) return {};
+    uint32_t& index = state_.buffer_of_value[root];
+    if (index == REGIE_NONE) {
+      index = static_cast<uint32_t>(state_.buffers.size());
+      PlannedBuffer b;
+      b.value = root;
+      b.space = v.space;
+      b.lower = step;
+      REGIE_TRY(set_size(root, &b));
+      state_.buffers.push_back(b);
+    }
+    PlannedBuffer& b = state_.buffers[index];
+    b.lower = std::min(b.lower, step);
+    b.upper = std::max(b.upper, time_.released(step, b.space));
+    return {};
+  }
+
+  Status set_size(uint32_t value, PlannedBuffer* b) {
+    const regie_type& t = g_.value(value).type;
+    DimTable& dims = g_.dims();
+    regie_dim count = dims.product({t.dims, static_cast<size_t>(t.rank)});
+    uint32_t bits = elem_bits(t.elem);
+    if (bits == 0) return unsupported("values of type " + std::string(elem_name(t.elem)) + " cannot be planned", g_.describe_value(value));
+    b->size_dim = bits >= 8 ? dims.mul(count, bits / 8) : dims.op(REGIE_DIM_CEILDIV, count, 8 / bits);
+    REGIE_ASSIGN(int64_t bytes, state_.reference_value(b->size_dim));
+    b->size = static_cast<uint64_t>(bytes);
+    return {};
+  }
+
+  CompileState& state_;
+  const Graph& g_;
+  Timeline time_;
+};
+
+std::string buffer_name(const CompileState& state, const PlannedBuffer& b) {
+  return b.value != REGIE_NONE ? state.graph->describe_value(b.value) : "scratch of " + state.graph->describe_node(b.scratch_of);
+}
+
+// Who is live at the step where most bytes are.
+void describe_peak(const CompileState& state, const std::vector<uint32_t>& members, MemoryRecord* record) {
+  std::vector<std::pair<uint64_t, int64_t>> changes;
+  for (uint32_t i : members) {
+    const PlannedBuffer& b = state.buffers[i];
+    changes.emplace_back(b.lower, static_cast<int64_t>(b.size));
+    changes.emplace_back(b.upper, -static_cast<int64_t>(b.size));
+  }
+  std::sort(changes.begin(), changes.end());
+  int64_t live = 0, most = -1;
+  for (size_t i = 0; i < changes.size(); ++i) {
+    live += changes[i].second;
+    bool last_of_step = i + 1 == changes.size() || changes[i + 1].first != changes[i].first;
+    if (last_of_step && live > most) {
+      most = live;
+      record->peak_step = changes[i].first;
+    }
+  }
+  std::vector<uint32_t> holders;
+  for (uint32_t i : members)
+    if (state.buffers[i].lower <= record->peak_step && record->peak_step < state.buffers[i].upper) holders.push_back(i);
+  std::stable_sort(holders.begin(), holders.end(), [&](uint32_t a, uint32_t b) { return state.buffers[a].size > state.buffers[b].size; });
+  for (size_t i = 0; i < std::min<size_t>(holders.size(), 8); ++i)
+    record->holders.push_back(buffer_name(state, state.buffers[holders[i]]) + ": " + std::to_string(state.buffers[holders[i]].size) + " bytes");
+}
+
+}  // namespace
+
+Status run_memory_planner(CompileState& state, const Provider<regie_memory_table>& planner, const regie_config* options) {
+  REGIE_TRY(compile_kernels(state));
+  REGIE_TRY(Builder(state).build());
+  for (uint32_t space = 0; space < state.target.devices.size(); ++space) {
+    MemoryRecord record;
+    record.space = state.target.devices[state.target.device_of(space)].name;
+    std::vector<uint32_t> members;
+    std::vector<regie_memory_buffer> problem_buffers;
+    for (uint32_t i = 0; i < state.buffers.size(); ++i) {
+      const PlannedBuffer& b = state.buffers[i];
+      if (b.space != space) continue;
+      record.sum_of_tensors += b.size;
+      if (b.size == 0) continue;  // takes no room wherever it is
+      members.push_back(i);
+      problem_buffers.push_back({b.lower, b.upper, b.size, REGIE_OFFSET_FREE, b.alignment});
+    }
+    record.buffers = static_cast<uint32_t>(members.size());
+    regie_memory_answer answer{};
+    if (!members.empty()) {
+      regie_memory_problem problem{};
+      problem.struct_size = sizeof(problem);
+      problem.buffer_count = members.size();
+      problem.buffers = problem_buffers.data();
+      problem.capacity = UINT64_MAX;
+      std::vector<uint64_t> offsets(members.size());
+      REGIE_TRY(call_plugin("memory planner of plug-in " + planner.manifest->name, [&] {
+        return planner.table->plan(planner.index, host_table(), options, &problem, offsets.data(), &answer);
+      }));
+      for (size_t i = 0; i < members.size(); ++i) {
+        PlannedBuffer& b = state.buffers[members[i]];
+        b.offset = offsets[i];
+        if (b.offset % b.alignment || b.offset + b.size < b.offset || b.offset + b.size > answer.peak)
+          return bad_plugin("the memory planner of plug-in " + planner.manifest->name + " gave " + buffer_name(state, b) +
+                            " offset " + std::to_string(b.offset) + ", which is not aligned or above its own peak");
+      }
+      describe_peak(state, members, &record);
+    }
+    record.peak = answer.peak;
+    record.lower_bound = answer.lower_bound;
+    record.proven_optimal = members.empty() || answer.proven_optimal != 0;
+    state.ledger.memory.push_back(std::move(record));
+  }
+  return {};
+}
+
+}  // namespace regie

@@ -1,0 +1,455 @@
+#include "passes/pass_manager.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+#include <variant>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/toml.h"
+#include "ir/edit.h"
+#include "ir/verify.h"
+#include "passes/rule_pass.h"
+#include "text/text.h"
+
+namespace regie {
+
+namespace {
+
+// A name of a pipeline, found.
+struct Step {
+  using Provided = std::variant<Provider<regie_pass_table>, Provider<regie_rewrite_table>, Provider<regie_placer_table>,
+                                Provider<regie_scheduler_table>, Provider<regie_memory_table>, RulePass>;
+  const PassUse* use = nullptr;
+  Provided provided;
+  const regie_pass_info* info = nullptr;
+  const regie_rewrite_info* rewrite = nullptr;
+  const Manifest* manifest = nullptr;
+  ConfigText config;
+  regie_pass* object = nullptr;   // passes and rewrites: lives for the compile
+  size_t seen = 0;                // how much of the change log this object has been shown
+  bool first = true;
+};
+
+template <class Table>
+const regie_pass_info* info_of(const Provider<Table>& p) {
+  if constexpr (std::is_same_v<Table, regie_pass_table>) return &p.table->passes[p.index];
+  if constexpr (std::is_same_v<Table, regie_placer_table>) return &p.table->placers[p.index];
+  if constexpr (std::is_same_v<Table, regie_scheduler_table>) return &p.table->schedulers[p.index];
+  if constexpr (std::is_same_v<Table, regie_memory_table>) return &p.table->planners[p.index];
+  if constexpr (std::is_same_v<Table, regie_rewrite_table>) return &p.table->rewrites[p.index].pass;
+}
+
+std::vector<std::string> texts(uint32_t count, const regie_str* list) {
+  std::vector<std::string> out;
+  for (uint32_t i = 0; i < count; ++i) out.emplace_back(view(list[i]));
+  return out;
+}
+
+// Tries one kind; NOT_FOUND leaves the step as it was.
+template <class Table>
+Status try_kind(Result<Provider<Table>> found, Step* step, bool* done) {
+  if (!found.ok()) return found.status().code() == REGIE_NOT_FOUND ? Status() : std::move(found).status();
+  step->info = info_of(*found);
+  if constexpr (std::is_same_v<Table, regie_rewrite_table>) step->rewrite = &found->table->rewrites[found->index];
+  step->manifest = found->manifest;
+  step->provided = *found;
+  *done = true;
+  return {};
+}
+
+std::vector<std::string> known_passes(const PluginHost& host) {
+  std::vector<std::string> names{"apply-rules"};
+  for (const char* kind : {"pass", "rewrite", "placer", "scheduler", "memory"})
+    for (std::string& n : host.names(kind)) names.push_back(std::move(n));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class Manager {
+ public:
+  explicit Manager(CompileState& state) : state_(state) {}
+  ~Manager() {
+    for (auto& stage : steps_)
+      for (Step& s : stage) destroy(s);
+  }
+
+  Status resolve(const Pipeline& pipeline);
+  Status check_properties(const Pipeline& pipeline, const GraphProperties& initial, const std::vector<std::string>& needed);
+  Status run(const Pipeline& pipeline);
+
+ private:
+  Status find(const PassUse& use, Step* step);
+  Status check_options(Step* step);
+  Status run_stage(const Stage& stage, std::vector<Step>& steps);
+  Status run_step(Step& step, StageRecord* record);
+  Status run_pass_object(Step& step, const Provider<regie_pass_table>& p, StageRecord* record);
+  Status run_rewrite_object(Step& step, const Provider<regie_rewrite_table>& p, StageRecord* record);
+  Status dump(size_t index, const std::string& stage);
+  void destroy(Step& s) {
+    if (!s.object) return;
+    if (auto* p = std::get_if<Provider<regie_pass_table>>(&s.provided)) p->table->destroy(s.object);
+    if (auto* p = std::get_if<Provider<regie_rewrite_table>>(&s.provided)) p->table->destroy(s.object);
+  }
+  // Applies what `edit` recorded and keeps the ledger.
+  Result<ApplyOutcome> apply(Edit& edit, const Step& step, StageRecord* record);
+  // The first engine in the target's order that would take the node says whether it wants it fused like this.
+  Status ask_veto(const Graph& graph, uint32_t node);
+  // The nodes to show: all live ones the first time, later the live ones of the log since.
+  std::vector<uint32_t> changed_for(Step& step);
+  void collect_changes() {
+    for (uint32_t n : state_.graph->take_changed()) log_.push_back(n);
+  }
+
+  CompileState& state_;
+  std::vector<std::vector<Step>> steps_;  // by stage
+  std::vector<uint32_t> log_;             // node ids, in the order of their changes
+};
+
+Status Manager::find(const PassUse& use, Step* step) {
+  step->use = &use;
+  PluginHost& host = *state_.plugins;
+  if (use.name == RulePass::kName) {
+    REGIE_ASSIGN(step->provided, RulePass::create(state_, use));
+    step->info = RulePass::info();
+  } else {
+    bool done = false;
+    REGIE_TRY(try_kind(host.pass(use.name), step, &done));
+    if (!done) REGIE_TRY(try_kind(host.rewrite(use.name), step, &done));
+    if (!done) REGIE_TRY(try_kind(host.placer(use.name), step, &done));
+    if (!done) REGIE_TRY(try_kind(host.scheduler(use.name), step, &done));
+    if (!done) REGIE_TRY(try_kind(host.memory(use.name), step, &done));
+    if (!done) {
+      std::string hint;
+      if (auto near = nearest_name(use.name, known_passes(host))) hint = "; did you mean '" + *near + "'?";
+      return invalid_input("there is no pass '" + use.name + "'" + hint + " (`regie plugins list` shows all)", use.where);
+    }
+  }
+  return check_options(step);
+}
+
+Status Manager::check_options(Step* step) {
+  std::vector<std::string> keys;
+  for (uint32_t i = 0; i < step->info->option_count; ++i) keys.emplace_back(view(step->info->options[i].key));
+  std::vector<std::pair<std::string, std::string>> values;
+  auto set = [&](const std::string& key, const std::string& value, const std::string& where) -> Status {
+    if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
+      std::string hint;
+      if (auto near = nearest_name(key, keys)) hint = "; did you mean '" + *near + "'?";
+      return invalid_input("pass '" + step->use->name + "' has no option '" + key + "'" + hint, where);
+    }
+    for (auto& [k, v] : values)
+      if (k == key) {
+        v = value;
+        return {};
+      }
+    values.emplace_back(key, value);
+    return {};
+  };
+  for (const auto& [k, v] : step->use->options) REGIE_TRY(set(k, v, step->use->where));
+  for (const auto& [k, v] : state_.options.settings) {
+    size_t dot = k.find('.');
+    if (dot != std::string::npos && k.substr(0, dot) == step->use->name) REGIE_TRY(set(k.substr(dot + 1), v, "--set " + k));
+  }
+  step->config = ConfigText(std::move(values));
+  return {};
+}
+
+Status Manager::resolve(const Pipeline& pipeline) {
+  std::vector<std::string> used;
+  for (const Stage& stage : pipeline.stages) {
+    steps_.emplace_back(stage.passes.size());
+    for (size_t i = 0; i < stage.passes.size(); ++i) {
+      REGIE_TRY(find(stage.passes[i], &steps_.back()[i]));
+      state_.uses(steps_.back()[i].manifest);
+      used.push_back(stage.passes[i].name);
+    }
+  }
+  for (const auto& [key, value] : state_.options.settings) {
+    std::string pass = key.substr(0, key.find('.'));
+    if (key.find('.') == std::string::npos)
+      return invalid_input("--set wants pass.option=value, not '" + key + "=" + value + "'");
+    if (std::find(used.begin(), used.end(), pass) == used.end()) {
+      std::string hint;
+      if (auto near = nearest_name(pass, used)) hint = "; did you mean '" + *near + "'?";
+      return invalid_input("pipeline '" + pipeline.name + "' has no pass '" + pass + "'" + hint, "--set " + key);
+    }
+  }
+  return {};
+}
+
+Status Manager::check_properties(const Pipeline& pipeline, const GraphProperties& initial, const std::vector<std::string>& needed) {
+  std::set<std::string> held(initial.names.begin(), initial.names.end());
+  std::map<std::string, std::string> broken_by;
+  auto missing = [&](const std::string& who, const std::string& property, const std::string& where) {
+    auto it = broken_by.find(property);
+    return invalid_input(who + " needs '" + property + "', which " +
+                             (it == broken_by.end() ? "no pass before it establishes" : "pass '" + it->second + "' broke") +
+                             "; the pipeline was not run",
+                         where);
+  };
+  for (size_t s = 0; s < steps_.size(); ++s) {
+    for (const Step& step : steps_[s]) {
+      for (const std::string& p : texts(step.info->require_count, step.info->requires_))
+        if (!held.count(p))
+          return missing("pass '" + step.use->name + "' in stage '" + pipeline.stages[s].name + "'", p, step.use->where);
+      for (const std::string& p : texts(step.info->break_count, step.info->breaks)) {
+        if (held.erase(p)) broken_by[p] = step.use->name;
+      }
+      for (const std::string& p : texts(step.info->establish_count, step.info->establishes)) held.insert(p);
+    }
+  }
+  for (const std::string& p : needed)
+    if (!held.count(p)) return missing("pipeline '" + pipeline.name + "': making the model", p, "");
+  return {};
+}
+
+std::vector<uint32_t> Manager::changed_for(Step& step) {
+  std::vector<uint32_t> nodes;
+  const Graph& g = *state_.graph;
+  collect_changes();
+  if (step.first) {
+    g.for_each_node([&](uint32_t n) { nodes.push_back(n); });
+  } else {
+    nodes.assign(log_.begin() + static_cast<long>(step.seen), log_.end());
+    std::sort(nodes.begin(), nodes.end());
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+    std::erase_if(nodes, [&](uint32_t n) { return !g.live(n); });
+  }
+  step.first = false;
+  step.seen = log_.size();
+  return nodes;
+}
+
+Result<ApplyOutcome> Manager::apply(Edit& edit, const Step& step, StageRecord* record) {
+  EditOptions options;
+  options.next_serial = &state_.next_patch;
+  const CompileOptions& o = state_.options;
+  if (!o.held_back_patches.empty() || o.stop_after_patches != UINT32_MAX)
+    options.accept = [&o](uint32_t serial) { return serial < o.stop_after_patches && !o.held_back_patches.count(serial); };
+  bool vetoes = std::any_of(state_.engines.begin(), state_.engines.end(), [](const EngineInstance& e) { return e.table->accept_fusion; });
+  if (vetoes) options.veto = [this](const Graph& graph, uint32_t node) { return ask_veto(graph, node); };
+  auto outcome = edit.apply(*state_.ops, options);
+  if (!outcome.ok()) return std::move(outcome).status().while_doing("applying a patch of pass '" + step.use->name + "'");
+  record->patches += static_cast<uint32_t>(outcome->applied.size());
+  for (const AppliedPatch& p : outcome->applied) ++record->patches_by_title[p.title];
+  for (const EditNote& n : outcome->notes)
+    state_.ledger.note(step.use->name, n.node == REGIE_NONE || !state_.graph->live(n.node) ? "" : state_.graph->describe_node(n.node), n.kind, n.text);
+  return outcome;
+}
+
+Status Manager::ask_veto(const Graph& graph, uint32_t node) {
+  auto shapes = NodeShapes::make(state_, node);
+  if (!shapes.ok()) return {};  // shapes are not known yet: nothing to judge by
+  regie_engine_shapes s = shapes->get();
+  for (EngineInstance& e : state_.engines) {
+    regie_answer answer{};
+    REGIE_TRY(call_plugin("engine '" + e.name + "'", [&] { return e.table->ask(e.engine, &graph.view(), node, &s, &answer); }));
+    if (!answer.can) continue;
+    regie_str reason{};
+    if (!e.table->accept_fusion || e.table->accept_fusion(e.engine, &graph.view(), node, &reason)) return {};
+    return unsupported("engine '" + e.name + "' vetoes it: " + std::string(view(reason)), graph.describe_node(node));
+  }
+  return {};
+}
+
+// What regie_pass_context.state points to.
+struct PassCall {
+  CompileState* state;
+  std::vector<Tensor> evaluated;  // kept until the pass returns
+};
+
+regie_status context_infer(const regie_pass_context* self, uint32_t node) {
+  auto& call = *static_cast<PassCall*>(self->state);
+  if (!call.state->graph->live(node)) return fail_on_this_thread(bad_plugin("infer: there is no node " + std::to_string(node)));
+  return fail_on_this_thread(call.state->ops->infer(*call.state->graph, node));
+}
+
+regie_status context_evaluate(const regie_pass_context* self, uint32_t node, uint64_t budget, regie_tensor* results) {
+  auto& call = *static_cast<PassCall*>(self->state);
+  const Graph& g = *call.state->graph;
+  if (!g.live(node)) return fail_on_this_thread(bad_plugin("evaluate: there is no node " + std::to_string(node)));
+  std::vector<Tensor> operands;
+  for (uint32_t v : g.operands(node)) {
+    if (v == REGIE_NONE) {
+      operands.emplace_back();
+      continue;
+    }
+    if (!g.is_constant(v) || !g.tensor(v))
+      return fail_on_this_thread(invalid_input("operand " + g.describe_value(v) + " is not a constant with data", g.describe_node(node)));
+    operands.push_back(g.tensor(v));
+  }
+  auto r = call.state->ops->evaluate(g, node, operands, budget);
+  if (!r.ok()) return fail_on_this_thread(r.status());
+  for (size_t i = 0; i < r->size(); ++i) results[i] = (*r)[i] ? (*r)[i].view() : regie_tensor{};
+  for (Tensor& t : *r) call.evaluated.push_back(std::move(t));
+  return REGIE_OK;
+}
+
+uint32_t context_alias_kind(const regie_pass_context* self, uint32_t node, uint32_t result, uint32_t operand) {
+  auto& state = *static_cast<PassCall*>(self->state)->state;
+  const Graph& g = *state.graph;
+  if (!g.live(node) || g.node(node).engine >= state.engines.size()) return REGIE_ALIAS_NONE;
+  if (result >= g.node(node).result_count || operand >= g.node(node).operand_count) return REGIE_ALIAS_NONE;
+  EngineInstance& e = state.engines[g.node(node).engine];
+  return e.table->alias(e.engine, &g.view(), node, result, operand);
+}
+
+uint32_t context_op_flags(const regie_pass_context* self, regie_str op) {
+  return static_cast<PassCall*>(self->state)->state->ops->flags(view(op));
+}
+
+regie_pass_context make_context(PassCall* call, const regie_graph* graph, Edit& edit) {
+  regie_pass_context c{};
+  c.struct_size = sizeof(c);
+  c.host = host_table();
+  c.graph = graph;
+  c.edit = edit.handle();
+  c.edit_api = edit_api();
+  c.infer = context_infer;
+  c.evaluate = context_evaluate;
+  c.alias_kind = context_alias_kind;
+  c.op_flags = context_op_flags;
+  c.state = call;
+  return c;
+}
+
+Status Manager::run_pass_object(Step& step, const Provider<regie_pass_table>& p, StageRecord* record) {
+  const std::string what = "pass '" + step.use->name + "' of plug-in " + p.manifest->name;
+  if (!step.object)
+    REGIE_TRY(call_plugin(what, [&] { return p.table->create(p.index, host_table(), step.config.get(), &step.object); }));
+  // A pass that keeps changing its own mind would go on for ever: more runs than nodes is no honest fixpoint.
+  const uint32_t limit = 16 + 2 * state_.graph->live_node_count();
+  for (uint32_t run = 0; run < limit; ++run) {
+    std::vector<uint32_t> changed = changed_for(step);
+    if (run > 0 && changed.empty()) return {};
+    PassCall call{&state_, {}};
+    Edit edit(*state_.graph);
+    regie_graph graph = state_.graph->view();
+    graph.changed = changed.data();
+    graph.changed_count = static_cast<uint32_t>(changed.size());
+    regie_pass_context context = make_context(&call, &graph, edit);
+    REGIE_TRY(call_plugin(what, [&] { return p.table->run(step.object, &context); }));
+    REGIE_ASSIGN(ApplyOutcome outcome, apply(edit, step, record));
+    if (outcome.applied.empty() && outcome.dropped == 0) return {};
+  }
+  return bad_plugin(what + " still commits patches after " + std::to_string(limit) + " runs");
+}
+
+Status Manager::run_rewrite_object(Step& step, const Provider<regie_rewrite_table>& p, StageRecord* record) {
+  const std::string what = "rewrite '" + step.use->name + "' of plug-in " + p.manifest->name;
+  if (!step.object)
+    REGIE_TRY(call_plugin(what, [&] { return p.table->create(p.index, host_table(), step.config.get(), &step.object); }));
+  std::set<NameId> wanted;
+  for (uint32_t i = 0; i < step.rewrite->op_count; ++i) wanted.insert(intern(view(step.rewrite->ops[i])));
+  Graph& g = *state_.graph;
+  std::vector<uint32_t> work = changed_for(step);
+  uint64_t budget = 16 + 16ull * g.live_node_count();
+  for (size_t i = 0; i < work.size(); ++i) {
+    uint32_t n = work[i];
+    if (!g.live(n) || (!wanted.empty() && !wanted.count(g.node(n).op_id))) continue;
+    PassCall call{&state_, {}};
+    Edit edit(g);
+    regie_graph graph = g.view();
+    regie_pass_context context = make_context(&call, &graph, edit);
+    REGIE_TRY(call_plugin(what, [&] { return p.table->apply(step.object, &context, n); }));
+    REGIE_ASSIGN(ApplyOutcome outcome, apply(edit, step, record));
+    if (outcome.applied.empty()) continue;
+    for (uint32_t c : g.take_changed()) {
+      log_.push_back(c);
+      work.push_back(c);
+    }
+    if (work.size() > budget) return bad_plugin(what + " does not come to an end: each of its patches leads to another");
+  }
+  step.seen = log_.size();
+  return {};
+}
+
+Status Manager::run_step(Step& step, StageRecord* record) {
+  struct Run {
+    Manager& m;
+    Step& step;
+    StageRecord* record;
+    Status operator()(const Provider<regie_pass_table>& p) { return m.run_pass_object(step, p, record); }
+    Status operator()(const Provider<regie_rewrite_table>& p) { return m.run_rewrite_object(step, p, record); }
+    Status operator()(const Provider<regie_placer_table>& p) { return run_placer(m.state_, p, step.config.get()); }
+    Status operator()(const Provider<regie_scheduler_table>& p) { return run_scheduler(m.state_, p, step.config.get()); }
+    Status operator()(const Provider<regie_memory_table>& p) { return run_memory_planner(m.state_, p, step.config.get()); }
+    Status operator()(RulePass& p) {
+      std::vector<uint32_t> changed = m.changed_for(step);
+      return p.run(m.state_, changed, [this](Edit& edit) { return m.apply(edit, step, record); });
+    }
+  };
+  return std::visit(Run{*this, step, record}, step.provided).while_doing("running pass '" + step.use->name + "'");
+}
+
+Status Manager::run_stage(const Stage& stage, std::vector<Step>& steps) {
+  StageRecord record;
+  record.name = stage.name;
+  record.operators_before = state_.graph->live_node_count();
+  auto start = std::chrono::steady_clock::now();
+  for (int64_t round = 0;; ++round) {
+    if (round == stage.max_rounds) {
+      record.notes.push_back("stopped after max-rounds = " + std::to_string(stage.max_rounds) + " while patches were still being made");
+      break;
+    }
+    uint32_t before = record.patches;
+    for (Step& step : steps) REGIE_TRY(run_step(step, &record));
+    ++record.rounds;
+    if (!stage.until_stable || record.patches == before) break;
+  }
+  record.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  record.operators_after = state_.graph->live_node_count();
+  char line[256];
+  std::snprintf(line, sizeof line, "%-10s %4u -> %4u operators, %u patches, %u rounds, %.1f ms", stage.name.c_str(),
+                record.operators_before, record.operators_after, record.patches, record.rounds, record.milliseconds);
+  log(REGIE_LOG_INFO, "compile", line);
+  state_.ledger.stages.push_back(std::move(record));
+  return {};
+}
+
+Status Manager::dump(size_t index, const std::string& stage) {
+  char number[16];
+  std::snprintf(number, sizeof number, "%02zu-", index);
+  std::error_code error;
+  std::filesystem::create_directories(state_.options.dump, error);
+  if (error) return io_error("the folder for --dump cannot be made: " + error.message(), state_.options.dump);
+  return write_file_atomically(state_.options.dump + "/" + number + stage + ".rg", print(*state_.graph));
+}
+
+Status Manager::run(const Pipeline& pipeline) {
+  if (!state_.options.dump.empty()) REGIE_TRY(dump(0, "import"));
+  for (size_t i = 0; i < pipeline.stages.size(); ++i) {
+    const Stage& stage = pipeline.stages[i];
+    REGIE_TRY(run_stage(stage, steps_[i]).while_doing("in stage '" + stage.name + "'"));
+    if (!state_.options.dump.empty()) REGIE_TRY(dump(i + 1, stage.name));
+    if (state_.options.verify) {
+      VerifyOptions verify_options;
+      verify_options.ops = state_.ops.get();
+      REGIE_TRY(verify(*state_.graph, verify_options).while_doing("verifying the graph after stage '" + stage.name + "'"));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_pipeline(CompileState& state, const Pipeline& pipeline, const GraphProperties& initial,
+                      const std::vector<std::string>& needed) {
+  Manager manager(state);
+  REGIE_TRY(manager.resolve(pipeline));
+  return manager.check_properties(pipeline, initial, needed);
+}
+
+Status run_pipeline(CompileState& state, const Pipeline& pipeline, const GraphProperties& initial,
+                    const std::vector<std::string>& needed) {
+  Manager manager(state);
+  REGIE_TRY(manager.resolve(pipeline));
+  REGIE_TRY(manager.check_properties(pipeline, initial, needed));
+  return manager.run(pipeline);
+}
+
+}  // namespace regie

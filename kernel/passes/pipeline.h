@@ -1,0 +1,38 @@
+// Pipelines: which passes run in which stage, read from TOML (configs/pipelines, overlays, or a path). See docs/pipeline.md.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "plugins/host.h"
+
+namespace regie {
+
+struct PassUse {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> options;  // text; lists are comma separated
+  std::string where;                                         // file:line
+};
+
+struct Stage {
+  std::string name;
+  bool until_stable = false;
+  int64_t max_rounds = 8;
+  std::vector<PassUse> passes;
+};
+
+struct Pipeline {
+  std::string name;
+  std::vector<Stage> stages;
+  std::string digest_text;  // canonical text: part of a model's identity
+};
+
+// `name_or_path`: a name in configs/pipelines or a path that ends in .toml. Follows `extends` (cycles are an error).
+Result<Pipeline> load_pipeline(const PluginHost& host, std::string_view name_or_path);
+// One stage called "opt" with these passes, comma separated.
+Result<Pipeline> pipeline_from_list(std::string_view passes);
+
+}  // namespace regie

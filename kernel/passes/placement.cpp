@@ -1,0 +1,119 @@
+// Placement driver: asks every engine about every node, lets the placer choose, writes engines and memory spaces into the
+// graph and the reasons into the ledger.
+#include <algorithm>
+
+#include "passes/compile_state.h"
+#include "passes/structural.h"
+
+namespace regie {
+
+namespace {
+
+struct Placement {
+  CompileState* state;
+  std::vector<regie_placement_node> nodes;
+  std::vector<std::vector<regie_answer>> answers;
+  std::vector<std::string> reasons;  // of answers: node-major
+  std::vector<uint32_t> engine;
+  std::vector<std::string> why;
+};
+
+regie_status assign(const regie_placement_problem* self, uint32_t index, uint32_t engine, regie_str reason) {
+  auto& p = *static_cast<Placement*>(self->state);
+  if (index >= p.nodes.size() || engine >= p.state->engines.size())
+    return fail_on_this_thread(bad_plugin("the placer named a node or an engine that is not there"));
+  if (p.engine[index] != REGIE_NONE) return fail_on_this_thread(bad_plugin("the placer placed a node twice"));
+  if (p.nodes[index].forced_engine == REGIE_NONE && !p.answers[index][engine].can)
+    return fail_on_this_thread(bad_plugin("the placer chose an engine that said no"));
+  p.engine[index] = engine;
+  p.why[index] = view(reason);
+  return REGIE_OK;
+}
+
+double transfer_ns(const regie_placement_problem* self, uint32_t from, uint32_t to, uint64_t bytes) {
+  const Target& t = static_cast<Placement*>(self->state)->state->target;
+  return from == to ? 0.0 : t.latency_ns + static_cast<double>(bytes) / t.bytes_per_ns;
+}
+
+// Values live where they are produced; arguments and results of the graph, and everything that control flow hands over, in
+// the host's space. Constants have none: they are uploaded when a model is loaded.
+void set_spaces(CompileState& state) {
+  Graph& g = *state.graph;
+  for (uint32_t i = 0; i < g.region(0).arg_count; ++i) g.set_space(g.region(0).args[i], 0);
+  for_each_task_node(g, [&](uint32_t n) {
+    const regie_node& node = g.node(n);
+    uint32_t space = is_control_flow(node) ? 0 : g.view().engines[node.engine].space;
+    for (uint32_t v : g.results(n))
+      if (v != REGIE_NONE) g.set_space(v, space);
+    if (!is_control_flow(node)) return;
+    for (uint32_t r = 0; r < node.region_count; ++r) {
+      const regie_region& region = g.region(node.regions[r]);
+      for (uint32_t i = 0; i < region.arg_count; ++i) {
+        uint32_t outer = state.storage_of(region.args[i]);
+        if (!g.is_constant(outer)) g.set_space(region.args[i], g.value(outer).space);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+Status run_placer(CompileState& state, const Provider<regie_placer_table>& placer, const regie_config* options) {
+  Graph& g = *state.graph;
+  if (state.engines.empty()) return invalid_input("placement needs a target with engines; `regie opt` takes --target");
+  Placement p;
+  p.state = &state;
+  std::vector<uint32_t> ids;
+  for_each_task_node(g, [&](uint32_t n) { ids.push_back(n); });
+  const size_t engines = state.engines.size();
+  uint32_t host_engine = 0;
+  while (state.target.engines[host_engine].device != state.target.host_device) ++host_engine;
+  p.reasons.resize(ids.size() * engines);
+  p.answers.assign(ids.size(), std::vector<regie_answer>(engines));
+  p.nodes.reserve(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    regie_placement_node node{ids[i], REGIE_NONE, p.answers[i].data()};
+    if (is_control_flow(g.node(ids[i]))) {
+      node.forced_engine = host_engine;
+      for (regie_answer& a : p.answers[i]) a.reason = interned("control flow runs on the host");
+    } else {
+      REGIE_ASSIGN(NodeShapes shapes, NodeShapes::make(state, ids[i]));
+      regie_engine_shapes s = shapes.get();
+      for (size_t e = 0; e < engines; ++e) {
+        regie_answer& a = p.answers[i][e];
+        EngineInstance& engine = state.engines[e];
+        REGIE_TRY(call_plugin("engine '" + engine.name + "'", [&] { return engine.table->ask(engine.engine, &g.view(), ids[i], &s, &a); }));
+        std::string& reason = p.reasons[i * engines + e];
+        reason = view(a.reason);
+        a.reason = str(reason);
+      }
+    }
+    p.nodes.push_back(node);
+  }
+  p.engine.assign(ids.size(), REGIE_NONE);
+  p.why.resize(ids.size());
+  regie_placement_problem problem{};
+  problem.struct_size = sizeof(problem);
+  problem.node_count = static_cast<uint32_t>(p.nodes.size());
+  problem.graph = &g.view();
+  problem.nodes = p.nodes.data();
+  problem.transfer_ns = transfer_ns;
+  problem.assign = assign;
+  problem.state = &p;
+  REGIE_TRY(call_plugin("placer of plug-in " + placer.manifest->name,
+                        [&] { return placer.table->place(placer.index, host_table(), options, &problem); }));
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (p.engine[i] == REGIE_NONE) return bad_plugin("the placer of plug-in " + placer.manifest->name + " left a node without engine", g.describe_node(ids[i]));
+    g.set_engine(ids[i], p.engine[i]);
+    const regie_node& n = g.node(ids[i]);
+    PlacementRecord record{g.describe_node(ids[i]), std::string(view(n.op)), state.engines[p.engine[i]].name, p.why[i], false, {}};
+    record.reference = p.answers[i][p.engine[i]].reference != 0;
+    for (size_t e = 0; e < engines; ++e)
+      if (e != p.engine[i]) record.others.push_back(state.engines[e].name + ": " + std::string(view(p.answers[i][e].reason)));
+    state.ledger.placements.push_back(std::move(record));
+  }
+  set_spaces(state);
+  return {};
+}
+
+}  // namespace regie

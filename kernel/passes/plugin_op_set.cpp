@@ -1,0 +1,273 @@
+#include "passes/plugin_op_set.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ir/edit.h"
+
+namespace regie {
+
+namespace {
+
+constexpr int64_t kContentLimit = 1024;  // op_shape.h promises content of constants up to this many elements
+
+// Everything a shape request points to, alive for one call.
+struct ShapeCall {
+  regie_shape_request request{};
+  std::vector<regie_attr> attrs;
+  std::vector<regie_operand_info> operands;
+  std::vector<std::vector<regie_dim>> contents;
+  std::vector<regie_region_info> regions;
+  std::vector<std::vector<regie_type>> region_types;
+  PluginOpSet::Inferred result;
+};
+
+regie_status set_result(const regie_shape_request* self, uint32_t index, const regie_type* type) {
+  auto& call = *static_cast<ShapeCall*>(self->sink);
+  if (index >= call.result.types.size() || type == nullptr || type->rank < 0 || (type->rank > 0 && !type->dims))
+    return fail_on_this_thread(bad_plugin("shape function set result " + std::to_string(index) + " of " +
+                                          std::to_string(call.result.types.size()) + " or gave it no rank"));
+  auto dims = std::make_unique<std::vector<regie_dim>>(type->dims, type->dims + type->rank);
+  for (regie_dim d : *dims)
+    if (d == REGIE_DIM_UNKNOWN)
+      return fail_on_this_thread(unsupported("a dimension of result " + std::to_string(index) +
+                                             " cannot be expressed (division by zero, or an operand without known shape)"));
+  call.result.types[index] = *type;
+  call.result.types[index].dims = dims->data();
+  call.result.storage.push_back(std::move(dims));
+  return REGIE_OK;
+}
+
+regie_status set_content(const regie_shape_request* self, uint32_t index, const regie_dim* content, uint32_t count) {
+  auto& call = *static_cast<ShapeCall*>(self->sink);
+  if (index >= call.result.contents.size() || (count && !content))
+    return fail_on_this_thread(bad_plugin("shape function set the content of a result that is not there"));
+  if (std::find(content, content + count, REGIE_DIM_UNKNOWN) != content + count) return REGIE_OK;  // nothing is known
+  call.result.contents[index].assign(content, content + count);
+  call.result.has_content[index] = true;
+  return REGIE_OK;
+}
+
+// Elements of a small constant integer tensor, as dimensions.
+bool constant_content(const regie_tensor& t, std::vector<regie_dim>* out) {
+  if (t.rank > 1 || !t.data || t.strides) return false;
+  int64_t n = element_count({t.dims, static_cast<size_t>(t.rank)});
+  if (n > kContentLimit) return false;
+  out->resize(static_cast<size_t>(n));
+  if (t.elem == REGIE_I64) {
+    std::memcpy(out->data(), t.data, static_cast<size_t>(n) * 8);
+  } else if (t.elem == REGIE_I32) {
+    const auto* p = static_cast<const int32_t*>(t.data);
+    std::copy(p, p + n, out->begin());
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void fill_operand(const Graph& graph, uint32_t value, regie_operand_info* info, std::vector<regie_dim>* content) {
+  *info = {};
+  if (value == REGIE_NONE) return;
+  const regie_value& v = graph.value(value);
+  info->present = 1;
+  info->type = v.type;
+  info->data = graph.is_constant(value) ? v.data : nullptr;
+  if (v.content) {
+    info->content = v.content;
+    info->content_count = v.content_count;
+  } else if (info->data && constant_content(*info->data, content)) {
+    // A negative constant is a number here, not a handle: it cannot be told apart, so such contents stay data.
+    if (std::all_of(content->begin(), content->end(), [](regie_dim d) { return d >= 0; })) {
+      // An empty content is still known: the pointer must not be NULL.
+      static const regie_dim none = 0;
+      info->content = content->empty() ? &none : content->data();
+      info->content_count = static_cast<uint32_t>(content->size());
+    }
+  }
+}
+
+}  // namespace
+
+Result<std::shared_ptr<PluginOpSet>> PluginOpSet::create(std::shared_ptr<PluginHost> host) {
+  std::shared_ptr<PluginOpSet> set(new PluginOpSet(std::move(host)));
+  REGIE_ASSIGN(set->schemas_, SchemaSet::load(set->host_->schema_folders()));
+  set_current_plugin_host(set->host_);
+  set_edit_failure_sink(fail_on_this_thread);
+  return set;
+}
+
+Status PluginOpSet::check(const Graph& graph, uint32_t node) const { return schemas_.check(graph, node); }
+
+Result<PluginOpSet::Inferred> PluginOpSet::inferred(const Graph& graph, uint32_t node) const {
+  const regie_node& n = graph.node(node);
+  auto provider = host_->op_shape(view(n.op));
+  if (!provider.ok()) {
+    if (provider.status().code() != REGIE_NOT_FOUND) return std::move(provider).status();
+    return unsupported("operator " + std::string(view(n.op)) + " is not supported: no plug-in has its shape function",
+                       graph.describe_node(node));
+  }
+  used_.insert(provider->manifest);
+  ShapeCall call;
+  call.attrs = schemas_.with_defaults(graph, node);
+  call.operands.resize(n.operand_count);
+  call.contents.resize(n.operand_count);
+  for (uint32_t i = 0; i < n.operand_count; ++i) {
+    uint32_t v = n.operands[i];
+    if (v != REGIE_NONE && graph.value(v).type.rank < 0 && graph.value(v).type.container == REGIE_TENSOR)
+      return internal_error("operand " + graph.describe_value(v) + " has no type yet", graph.describe_node(node));
+    fill_operand(graph, v, &call.operands[i], &call.contents[i]);
+  }
+  call.regions.resize(n.region_count);
+  call.region_types.reserve(2 * n.region_count);
+  for (uint32_t i = 0; i < n.region_count; ++i) {
+    const regie_region& r = graph.region(n.regions[i]);
+    for (auto [list, count] : {std::pair{r.args, r.arg_count}, std::pair{r.results, r.result_count}}) {
+      call.region_types.emplace_back();
+      for (uint32_t k = 0; k < count; ++k) call.region_types.back().push_back(graph.value(list[k]).type);
+    }
+    const auto& results = call.region_types.back();
+    const auto& args = call.region_types[call.region_types.size() - 2];
+    call.regions[i] = {r.arg_count, r.result_count, args.data(), results.data()};
+  }
+  call.result.types.resize(n.result_count, regie_type{REGIE_ELEM_UNKNOWN, REGIE_TENSOR, -1, nullptr, 0, 0});
+  call.result.contents.resize(n.result_count);
+  call.result.has_content.resize(n.result_count);
+
+  regie_shape_request& q = call.request;
+  q.struct_size = sizeof(q);
+  q.attr_count = static_cast<uint32_t>(call.attrs.size());
+  q.operand_count = n.operand_count;
+  q.result_count = n.result_count;
+  q.region_count = n.region_count;
+  q.op = n.op;
+  q.attrs = call.attrs.data();
+  q.operands = call.operands.data();
+  q.regions = call.regions.data();
+  q.dims = graph.dims().handle();
+  q.set_result = set_result;
+  q.set_content = set_content;
+  q.sink = &call;
+  Status s = call_plugin("shape function of " + std::string(view(n.op)),
+                         [&] { return provider->table->infer(provider->index, host_table(), &q); });
+  if (!s.ok()) {
+    s.set_where(graph.describe_node(node));
+    return s;
+  }
+  for (uint32_t i = 0; i < n.result_count; ++i)
+    if (n.results[i] != REGIE_NONE && call.result.types[i].rank < 0 && call.result.types[i].container == REGIE_TENSOR)
+      return bad_plugin("shape function of " + std::string(view(n.op)) + " did not set result " + std::to_string(i),
+                        graph.describe_node(node));
+  return std::move(call.result);
+}
+
+Status PluginOpSet::infer(Graph& graph, uint32_t node) const {
+  REGIE_ASSIGN(Inferred r, inferred(graph, node));
+  const regie_node& n = graph.node(node);
+  for (uint32_t i = 0; i < n.result_count; ++i) {
+    if (n.results[i] == REGIE_NONE) continue;
+    graph.set_type(n.results[i], r.types[i]);
+    if (r.has_content[i]) graph.set_content(n.results[i], r.contents[i]);
+  }
+  return {};
+}
+
+uint32_t PluginOpSet::flags(std::string_view op) const {
+  NameId id = intern(op);
+  if (auto it = flags_.find(id); it != flags_.end()) return it->second;
+  auto provider = host_->op_kernel(op);
+  uint32_t f = provider.ok() ? provider->table->ops[provider->index].flags : 0;
+  flags_.emplace(id, f);
+  return f;
+}
+
+namespace {
+
+// Results of a reference kernel whose shape depends on data: memory is made when the kernel asks.
+struct Allocation {
+  std::vector<Tensor>* results;
+  std::vector<regie_tensor>* views;
+  uint64_t budget;
+  static void* allocate(void* context, uint32_t result, regie_elem elem, int32_t rank, const int64_t* dims) {
+    auto& a = *static_cast<Allocation*>(context);
+    if (result >= a.results->size() || rank < 0) return nullptr;
+    std::span<const int64_t> d(dims, static_cast<size_t>(rank));
+    uint64_t bytes = elem_bytes(elem, static_cast<uint64_t>(element_count(d)));
+    if (bytes > a.budget) return nullptr;
+    (*a.results)[result] = Tensor::zeros(elem, d);
+    (*a.views)[result] = (*a.results)[result].view();
+    return (*a.results)[result].mutable_data();
+  }
+};
+
+}  // namespace
+
+Result<std::vector<Tensor>> PluginOpSet::evaluate(const Graph& graph, uint32_t node, const std::vector<Tensor>& operands,
+                                                  uint64_t budget) const {
+  const regie_node& n = graph.node(node);
+  REGIE_ASSIGN(auto provider, host_->op_kernel(view(n.op)));
+  used_.insert(provider.manifest);
+  std::vector<regie_attr> attrs = schemas_.with_defaults(graph, node);
+  std::vector<regie_tensor> ins(operands.size()), outs(n.result_count);
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (operands[i]) ins[i] = operands[i].view();
+
+  uint64_t total = 0;
+  bool data_dependent = (provider.table->ops[provider.index].flags & REGIE_OP_DYNAMIC_RESULT) != 0;
+  std::vector<Tensor> results(n.result_count);
+  for (uint32_t i = 0; i < n.result_count && !data_dependent; ++i) {
+    if (n.results[i] == REGIE_NONE) continue;
+    const regie_type& t = graph.value(n.results[i]).type;
+    std::vector<int64_t> dims;
+    for (int32_t d = 0; d < t.rank; ++d) {
+      if (t.dims[d] < 0) return unsupported("its result has the symbolic dimension " + graph.dims().print(t.dims[d]), graph.describe_node(node));
+      dims.push_back(t.dims[d]);
+    }
+    uint64_t bytes = elem_bytes(t.elem, static_cast<uint64_t>(element_count(dims)));
+    total = bytes > budget - std::min(total, budget) ? budget + 1 : total + bytes;
+    if (total > budget)
+      return Status::error(REGIE_LIMIT, "its result would take " + std::to_string(bytes) + " bytes, more than the budget of " + std::to_string(budget), graph.describe_node(node));
+    if (t.elem == REGIE_STRING) return unsupported("strings are not computed at compile time", graph.describe_node(node));
+    results[i] = Tensor::zeros(t.elem, dims);
+    outs[i] = results[i].view();
+  }
+
+  regie_op_request request{};
+  request.struct_size = sizeof(request);
+  request.attr_count = static_cast<uint32_t>(attrs.size());
+  request.operand_count = static_cast<uint32_t>(ins.size());
+  request.result_count = n.result_count;
+  request.region_count = n.region_count;
+  request.op = n.op;
+  request.attrs = attrs.data();
+  request.operands = ins.data();
+  request.results = outs.data();
+  request.graph = n.region_count ? &graph.view() : nullptr;
+  request.regions = n.regions;
+  regie_op_state* state = nullptr;
+  uint64_t scratch_bytes = 0;
+  const std::string what = "reference kernel of " + std::string(view(n.op));
+  Status s = call_plugin(what, [&] { return provider.table->prepare(provider.index, host_table(), &request, &state, &scratch_bytes); });
+  if (!s.ok()) {
+    s.set_where(graph.describe_node(node));
+    return s;
+  }
+  int64_t scratch_dim = static_cast<int64_t>(scratch_bytes);
+  Tensor scratch = Tensor::zeros(REGIE_U8, {&scratch_dim, 1});
+  Allocation allocation{&results, &outs, budget};
+  regie_op_call call{};
+  call.struct_size = sizeof(call);
+  call.operands = ins.data();
+  call.results = outs.data();
+  call.scratch = scratch.mutable_data();
+  call.allocate = Allocation::allocate;
+  call.context = &allocation;
+  s = call_plugin(what, [&] { return provider.table->run(state, host_table(), &call); });
+  provider.table->release(state);
+  if (!s.ok()) {
+    s.set_where(graph.describe_node(node));
+    return s;
+  }
+  return results;
+}
+
+}  // namespace regie

@@ -1,0 +1,83 @@
+#include "passes/rule_pass.h"
+
+#include "rules/rules.h"
+
+namespace regie {
+
+namespace {
+
+constexpr regie_str literal(std::string_view s) { return {s.data(), s.size()}; }
+constexpr regie_str kRequires[] = {literal("shapes-known")};
+constexpr regie_option_info kOptions[] = {
+    {literal("rules"), literal(""), literal("rule files: names in configs/rules or paths, comma separated")},
+    {literal("only"), literal(""), literal("names of rules, comma separated; empty: all of the files")},
+};
+constexpr regie_pass_info kInfo = {
+    literal("apply-rules"), literal("rewrites what the rule files match, to a fixpoint"), 1, 0, 0, 2, kRequires, nullptr, nullptr, kOptions};
+
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    size_t comma = text.find(',');
+    std::string_view part = text.substr(0, comma);
+    while (!part.empty() && part.front() == ' ') part.remove_prefix(1);
+    while (!part.empty() && part.back() == ' ') part.remove_suffix(1);
+    if (!part.empty()) parts.emplace_back(part);
+    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+  }
+  return parts;
+}
+
+// The option of this name: `--set` beats the pipeline.
+std::string option(const CompileState& state, const PassUse& use, std::string_view key) {
+  std::string value;
+  for (const auto& [k, v] : use.options)
+    if (k == key) value = v;
+  for (const auto& [k, v] : state.options.settings)
+    if (k == std::string(RulePass::kName) + "." + std::string(key)) value = v;
+  return value;
+}
+
+}  // namespace
+
+const regie_pass_info* RulePass::info() { return &kInfo; }
+
+Result<RulePass> RulePass::create(const CompileState& state, const PassUse& use) {
+  RulePass pass;
+  std::vector<std::string> paths;
+  for (const std::string& name : split(option(state, use, "rules"))) {
+    std::string stem = name.ends_with(".toml") && name.find('/') == std::string::npos ? name.substr(0, name.size() - 5) : name;
+    auto path = state.plugins->find_config("rules", stem);
+    if (!path.ok()) return std::move(std::move(path).status().set_where(use.where));
+    paths.push_back(*path);
+  }
+  if (paths.empty()) return invalid_input("apply-rules needs `rules`, the rule files to apply", use.where);
+  REGIE_ASSIGN(pass.rules_, load_rules(paths, state.ops->schemas()));
+  pass.only_ = split(option(state, use, "only"));
+  pass.statistics_ = std::make_shared<RuleStatistics>();
+  return pass;
+}
+
+Status RulePass::run(CompileState& state, const std::vector<uint32_t>& changed,
+                     const std::function<Result<ApplyOutcome>(Edit&)>& apply) {
+  Edit edit(*state.graph);
+  ApplyRulesOptions options;
+  options.only = only_;
+  options.changed = &changed;
+  options.statistics = statistics_.get();
+  auto applied = apply_rules(*rules_, *state.graph, edit, [&] { return apply(edit); }, options);
+  if (!applied.ok()) return std::move(applied).status();
+  for (const RuleCount& c : statistics_->rules) {
+    RuleRecord& record = state.ledger.rule(c.name);
+    record.matched = c.matched;
+    record.applied = c.applied;
+    record.near_misses.clear();
+    for (const auto& [reason, count] : c.reasons) record.near_misses[reason] = count;
+    record.details.clear();
+    for (const NearMiss& miss : c.details)
+      record.details.push_back({std::string(kName), miss.node_text, "near-miss", miss.stopped_at});
+  }
+  return {};
+}
+
+}  // namespace regie

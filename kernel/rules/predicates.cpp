@@ -1,0 +1,344 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/toml.h"
+#include "rules/expr.h"
+#include "rules/numbers.h"
+#include "text/text.h"
+
+namespace regie {
+namespace {
+
+struct PredicateInfo {
+  std::string_view name;
+  PredicateKind kind;
+  size_t least, most;  // values
+};
+constexpr PredicateInfo kPredicates[] = {
+    {"const", PredicateKind::kConst, 1, SIZE_MAX},
+    {"weight", PredicateKind::kWeight, 1, SIZE_MAX},
+    {"present", PredicateKind::kPresent, 1, 1},
+    {"absent", PredicateKind::kAbsent, 1, 1},
+    {"single-use", PredicateKind::kSingleUse, 1, SIZE_MAX},
+    {"not-output", PredicateKind::kNotOutput, 1, SIZE_MAX},
+    {"same-shape", PredicateKind::kSameShape, 2, SIZE_MAX},
+    {"same-elem", PredicateKind::kSameElem, 2, SIZE_MAX},
+    {"same-type", PredicateKind::kSameType, 2, SIZE_MAX},
+    {"is-splat", PredicateKind::kSplat, 1, SIZE_MAX},
+    {"static-shape", PredicateKind::kStaticShape, 1, SIZE_MAX},
+    {"broadcasts-to-channel", PredicateKind::kBroadcastsToChannel, 2, 2},
+};
+
+Result<Predicate> parse_call(RuleCursor& at, const RuleNames& names, const PredicateInfo& info) {
+  Predicate p;
+  p.kind = info.kind;
+  at.next(), at.next();
+  while (!at.at_sign(")")) {
+    if (!p.values.empty()) REGIE_TRY(at.expect_sign(","));
+    if (info.kind == PredicateKind::kBroadcastsToChannel && p.values.size() == 2) {
+      REGIE_ASSIGN(RuleExpr axis, parse_expr(at, names, nullptr));
+      p.exprs.push_back(std::move(axis));
+      break;
+    }
+    REGIE_ASSIGN(uint32_t slot, use_value(at, names));
+    p.values.push_back(slot);
+  }
+  if (p.values.size() < info.least || p.values.size() > info.most)
+    return at.error("'" + std::string(info.name) + "' takes " + (info.least == info.most ? "" : "at least ") +
+                    std::to_string(info.least) + " value(s), has " + std::to_string(p.values.size()));
+  REGIE_TRY(at.expect_sign(")"));
+  if (p.kind == PredicateKind::kBroadcastsToChannel && p.exprs.empty()) {
+    RuleExpr axis;
+    axis.literal = AttrValue::integer("", 1);
+    p.exprs.push_back(std::move(axis));
+  }
+  return p;
+}
+
+std::optional<CompareOp> take_compare(RuleCursor& at) {
+  static constexpr std::pair<std::string_view, CompareOp> kOps[] = {
+      {"==", CompareOp::kEq}, {"!=", CompareOp::kNe}, {"<", CompareOp::kLt},
+      {"<=", CompareOp::kLe}, {">", CompareOp::kGt},  {">=", CompareOp::kGe}};
+  for (auto [sign, op] : kOps)
+    if (at.take_sign(sign)) return op;
+  return std::nullopt;
+}
+
+bool known_dims(const regie_type& t) {
+  return t.rank >= 0 && std::find(t.dims, t.dims + t.rank, REGIE_DIM_UNKNOWN) == t.dims + t.rank;
+}
+
+bool same_dims(const regie_type& a, const regie_type& b) {
+  return known_dims(a) && known_dims(b) && std::equal(a.dims, a.dims + a.rank, b.dims, b.dims + b.rank);
+}
+
+bool is_splat(const Graph& graph, uint32_t value) {
+  const regie_tensor* t = graph.is_constant(value) ? graph.value(value).data : nullptr;
+  if (!t || !t->data) return false;
+  int64_t n = element_count({t->dims, static_cast<size_t>(t->rank)});
+  auto first = n > 0 ? number_at(*t, 0) : std::nullopt;
+  for (int64_t i = 1; first && i < n; ++i)
+    if (number_at(*t, i) != first) return false;
+  return first.has_value();
+}
+
+// %a broadcast against %b, right-aligned, has one element per index of `axis` and does not enlarge %b.
+bool broadcasts_to_channel(const regie_type& a, const regie_type& b, int64_t axis) {
+  if (!known_dims(a) || !known_dims(b) || a.rank > b.rank) return false;
+  if (axis < 0) axis += b.rank;
+  if (axis < 0 || axis >= b.rank) return false;
+  int32_t shift = b.rank - a.rank;
+  if (axis < shift) return false;
+  for (int32_t i = 0; i < a.rank; ++i)
+    if (a.dims[i] != (i + shift == axis ? b.dims[axis] : 1)) return false;
+  return true;
+}
+
+bool compare(const Predicate& p, const AttrValue& a, const AttrValue& b, const Graph& graph) {
+  if (a.kind == kRuleDim || b.kind == kRuleDim) {
+    if (a.kind == b.kind && a.i == b.i)
+      return p.op == CompareOp::kEq || p.op == CompareOp::kLe || p.op == CompareOp::kGe;
+    auto usable = [](const AttrValue& v) {
+      return v.kind == kRuleDim || (v.kind == REGIE_ATTR_INT && v.i >= 0);
+    };
+    if (!usable(a) || !usable(b)) return false;
+    regie_dim difference = graph.dims().sub(a.i, b.i);
+    if (difference == REGIE_DIM_UNKNOWN) return false;
+    auto [least, most] = graph.dims().range(difference);
+    switch (p.op) {
+      case CompareOp::kEq:
+        return least == 0 && most == 0;
+      case CompareOp::kNe:
+        return least > 0 || most < 0;
+      case CompareOp::kLt:
+        return most < 0;
+      case CompareOp::kLe:
+        return most <= 0;
+      case CompareOp::kGt:
+        return least > 0;
+      case CompareOp::kGe:
+        return least >= 0;
+    }
+  }
+  auto number = [](const AttrValue& v) -> std::optional<double> {
+    if (v.kind == REGIE_ATTR_INT) return static_cast<double>(v.i);
+    if (v.kind == REGIE_ATTR_FLOAT) return v.f;
+    return std::nullopt;
+  };
+  auto x = number(a), y = number(b);
+  if (p.op == CompareOp::kEq || p.op == CompareOp::kNe) {
+    bool same = x && y && p.tolerance > 0 ? std::fabs(*x - *y) <= p.tolerance : same_attr(a, b);
+    return same == (p.op == CompareOp::kEq);
+  }
+  if (!x || !y) return false;
+  switch (p.op) {
+    case CompareOp::kLt:
+      return *x < *y;
+    case CompareOp::kLe:
+      return *x <= *y;
+    case CompareOp::kGt:
+      return *x > *y;
+    default:
+      return *x >= *y;
+  }
+}
+
+bool is_in(const AttrValue& a, const AttrValue& list) {
+  for (const std::string& s : list.strings)
+    if (same_attr(a, AttrValue::text("", s))) return true;
+  for (int64_t i : list.ints)
+    if (same_attr(a, AttrValue::integer("", i))) return true;
+  for (double f : list.floats)
+    if (same_attr(a, AttrValue::number("", f))) return true;
+  return false;
+}
+
+bool holds_for_all(const Predicate& p, const MatchState& m) {
+  const Graph& g = *m.graph;
+  for (uint32_t slot : p.values) {
+    uint32_t v = m.values[slot];
+    bool ok = true;
+    switch (p.kind) {
+      case PredicateKind::kConst:
+        ok = g.is_constant(v);
+        break;
+      case PredicateKind::kWeight:
+        ok = g.value(v).kind == REGIE_VALUE_WEIGHT;
+        break;
+      case PredicateKind::kSingleUse:
+        for (const regie_use& use : g.uses(v)) {  // the first reader outside ends it: hubs have many
+          ok = !(use.node & REGIE_USE_REGION) && m.matched(use.node);
+          if (!ok) break;
+        }
+        break;
+      case PredicateKind::kNotOutput:
+        ok = !m.read_by_region(v);
+        break;
+      case PredicateKind::kSplat:
+        ok = is_splat(g, v);
+        break;
+      default: {
+        const regie_type& t = g.value(v).type;
+        ok = known_dims(t) && std::all_of(t.dims, t.dims + t.rank, [](regie_dim d) { return d >= 0; });
+      }
+    }
+    if (!ok) return false;
+  }
+  return true;
+}
+
+bool holds_pairwise(const Predicate& p, const MatchState& m) {
+  const regie_type& first = m.graph->value(m.values[p.values[0]]).type;
+  for (size_t i = 1; i < p.values.size(); ++i) {
+    const regie_type& t = m.graph->value(m.values[p.values[i]]).type;
+    if (p.kind != PredicateKind::kSameShape && (t.elem != first.elem || t.elem == REGIE_ELEM_UNKNOWN))
+      return false;
+    if (p.kind != PredicateKind::kSameElem && !same_dims(first, t)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<Predicate> parse_predicate(std::string_view text, const std::string& file, int line,
+                                  const RuleNames& names) {
+  std::string plain(text);
+  constexpr std::string_view kPlusMinus = "\xC2\xB1";
+  for (size_t at; (at = plain.find(kPlusMinus)) != std::string::npos;)
+    plain.replace(at, kPlusMinus.size(), "+- ");
+  REGIE_ASSIGN(auto lexemes, lex_rule(plain, file, line));
+  RuleCursor at(std::move(lexemes), file);
+  Predicate p;
+  bool call = at.at(RuleToken::kWord) && at.at_sign("(", 1);
+  const auto* info = std::find_if(std::begin(kPredicates), std::end(kPredicates),
+                                  [&](const PredicateInfo& i) { return call && at.at_word(i.name); });
+  static constexpr std::string_view kFunctions[] = {"rank",  "dim", "elem", "count", "scalar", "ints",
+                                                    "range", "len", "at",   "min",   "max"};
+  if (info != std::end(kPredicates)) {
+    REGIE_ASSIGN(p, parse_call(at, names, *info));
+  } else {
+    if (call &&
+        std::find(std::begin(kFunctions), std::end(kFunctions), at.peek().text) == std::end(kFunctions)) {
+      std::vector<std::string> known(std::begin(kFunctions), std::end(kFunctions));
+      for (const PredicateInfo& i : kPredicates) known.emplace_back(i.name);
+      auto near = nearest_name(at.peek().text, known);
+      return at.error("unknown predicate '" + at.peek().text + "'" +
+                      (near ? "; did you mean '" + *near + "'?" : "; docs/rules.md lists them"));
+    }
+    REGIE_ASSIGN(RuleExpr left, parse_expr(at, names, &p.values));
+    if (at.at_word("in")) {
+      at.next();
+      p.kind = PredicateKind::kIn;
+    } else {
+      auto op = take_compare(at);
+      if (!op) return at.expected("a comparison (== != < <= > >=) or 'in [...]'");
+      p.kind = PredicateKind::kCompare;
+      p.op = *op;
+    }
+    REGIE_ASSIGN(RuleExpr right, parse_expr(at, names, &p.values));
+    if (p.kind == PredicateKind::kIn && right.kind != RuleExpr::Kind::kList)
+      return at.error("'in' needs a list: in [f32, f16]");
+    if (at.take_sign("+-")) {
+      if (!at.at(RuleToken::kInteger) && !at.at(RuleToken::kFloat)) return at.expected("a tolerance");
+      if (p.kind != PredicateKind::kCompare || (p.op != CompareOp::kEq && p.op != CompareOp::kNe))
+        return at.error("a tolerance goes with == or != only");
+      p.tolerance = at.next().number;
+    }
+    p.exprs.push_back(std::move(left));
+    p.exprs.push_back(std::move(right));
+  }
+  if (!at.at(RuleToken::kLine) && !at.at(RuleToken::kEnd)) return at.expected("the end of the condition");
+  p.text = std::string(text);
+  return p;
+}
+
+bool holds(const Predicate& p, const MatchState& m) {
+  if (p.kind == PredicateKind::kPresent) return m.values[p.values[0]] != REGIE_NONE;
+  if (p.kind == PredicateKind::kAbsent) return m.values[p.values[0]] == REGIE_NONE;
+  for (uint32_t slot : p.values)
+    if (m.values[slot] == REGIE_NONE) return true;
+  switch (p.kind) {
+    case PredicateKind::kSameShape:
+    case PredicateKind::kSameElem:
+    case PredicateKind::kSameType:
+      return holds_pairwise(p, m);
+    case PredicateKind::kBroadcastsToChannel: {
+      auto axis = evaluate_expr(p.exprs[0], m);
+      return axis && axis->kind == REGIE_ATTR_INT &&
+             broadcasts_to_channel(m.graph->value(m.values[p.values[0]]).type,
+                                   m.graph->value(m.values[p.values[1]]).type, axis->i);
+    }
+    case PredicateKind::kCompare:
+    case PredicateKind::kIn: {
+      auto a = evaluate_expr(p.exprs[0], m), b = evaluate_expr(p.exprs[1], m);
+      if (!a || !b) return false;
+      return p.kind == PredicateKind::kIn ? is_in(*a, *b) : compare(p, *a, *b, *m.graph);
+    }
+    default:
+      return holds_for_all(p, m);
+  }
+}
+
+std::string describe_binding(const MatchState& m, uint32_t slot) {
+  std::string text = "%" + m.rule->values[slot].name + ": ";
+  uint32_t v = m.values[slot];
+  if (v == REGIE_NONE) return text + "absent";
+  if (v == kUnboundValue) return text + "not reached";
+  return text + print_type(*m.graph, m.graph->value(v).type);
+}
+
+std::string explain(const Predicate& p, const MatchState& m, uint32_t* in_the_way) {
+  const Graph& g = *m.graph;
+  *in_the_way = REGIE_NONE;
+  if (p.kind == PredicateKind::kSingleUse || p.kind == PredicateKind::kNotOutput) {
+    for (uint32_t slot : p.values) {
+      uint32_t v = m.values[slot];
+      if (v == REGIE_NONE) continue;
+      const std::string name = "%" + m.rule->values[slot].name;
+      if (m.read_by_region(v)) return name + " is a result of the graph or region";
+      if (p.kind == PredicateKind::kNotOutput) continue;
+      std::string readers;
+      size_t listed = 0, count = g.uses(v).size();
+      for (const regie_use& use : g.uses(v)) {
+        if (*in_the_way == REGIE_NONE && !m.matched(use.node)) *in_the_way = use.node;
+        if (++listed > 4) continue;
+        readers += (listed > 1 ? ", " : "") + g.describe_node(use.node);
+      }
+      if (*in_the_way == REGIE_NONE) continue;
+      return name + " has " + std::to_string(count) + " readers: " + readers + (listed > 4 ? ", ..." : "");
+    }
+  }
+  std::string text = "when: " + p.text;
+  std::string found;
+  std::vector<uint32_t> said;
+  for (uint32_t slot : p.values) {
+    if (std::find(said.begin(), said.end(), slot) != said.end()) continue;
+    said.push_back(slot);
+    uint32_t v = m.values[slot];
+    found += (found.empty() ? "" : ", ") + describe_binding(m, slot);
+    if (v >= kUnboundValue) continue;
+    const regie_value& value = g.value(v);
+    if ((p.kind == PredicateKind::kConst || p.kind == PredicateKind::kWeight) && !g.is_constant(v)) {
+      found += " is " + g.describe_value(v);
+    }
+    if (value.kind == REGIE_VALUE_RESULT && !m.matched(value.owner) && *in_the_way == REGIE_NONE)
+      *in_the_way = value.owner;
+  }
+  if (p.kind == PredicateKind::kCompare || p.kind == PredicateKind::kIn) {
+    for (const RuleExpr& e : p.exprs) {
+      if (e.kind == RuleExpr::Kind::kLiteral || e.kind == RuleExpr::Kind::kList) continue;
+      auto v = evaluate_expr(e, m);
+      std::string shown = !v                             ? "unknown"
+                          : v->kind == REGIE_ATTR_INT    ? std::to_string(v->i)
+                          : v->kind == REGIE_ATTR_FLOAT  ? std::to_string(v->f)
+                          : v->kind == REGIE_ATTR_STRING ? v->s
+                          : v->kind == kRuleDim          ? g.dims().print(v->i)
+                          : v->kind == 0                 ? "absent"
+                                                         : "a list";
+      found += (found.empty() ? "" : ", ") + std::string("found ") + shown;
+    }
+  }
+  return found.empty() ? text : text + " (" + found + ")";
+}
+
+}  // namespace regie

@@ -1,0 +1,236 @@
+#include "runtime/bound.h"
+
+#include <algorithm>
+
+namespace regie {
+
+class Binder {
+ public:
+  Binder(const SessionCore& core, std::shared_ptr<const ShapePlan> plan,
+         std::vector<std::unique_ptr<RunStream>>& streams)
+      : core_(core), model_(*core.model), streams_(streams), bound_(new Bound) {
+    bound_->plan = std::move(plan);
+  }
+
+  Result<std::unique_ptr<Bound>> run() {
+    reserve();
+    Bound& b = *bound_;
+    b.input_patches.resize(model_.inputs.size());
+    b.output_patches.resize(model_.outputs.size());
+    b.programs.resize(model_.programs.size());
+    for (uint32_t p = 0; p < model_.programs.size(); ++p) {
+      b.programs[p] = std::vector<Step>(model_.programs[p].tasks.size());
+      for (uint32_t t = 0; t < model_.programs[p].tasks.size(); ++t) REGIE_TRY(step(p, t));
+    }
+    REGIE_TRY(waits());
+    drains();
+    for (uint32_t o = 0; o < model_.outputs.size(); ++o) {
+      const Arg& source = model_.output_sources[o];
+      if (source.kind == Arg::kOutput && source.index == o) continue;
+      Arg to;
+      to.kind = Arg::kOutput;
+      to.index = o;
+      to.type = model_.outputs[o].type;
+      REGIE_ASSIGN(Transfer t, transfer(source, to));
+      b.outputs.push_back(std::move(t));
+    }
+    return std::move(bound_);
+  }
+
+ private:
+  // The arrays are pointed into, so they may not grow later.
+  void reserve() {
+    size_t tensors = 2 * model_.outputs.size(), waits = 0;
+    for (const ModelProgram& p : model_.programs)
+      for (const ModelTask& t : p.tasks) {
+        tensors += t.operands.size() + t.results.size() + 2;
+        for (const std::vector<Arg>& list : t.program_results) tensors += 2 * list.size();
+        waits += t.waits.size();
+      }
+    bound_->tensors_.reserve(tensors);
+    bound_->waits_.reserve(waits);
+  }
+
+  // Appends the tensor of an argument with whatever it needs to get its address. `device`: whose launch reads
+  // a weight; REGIE_NONE: the host.
+  regie_tensor* tensor(const Arg& a, uint32_t device, uint32_t packed = REGIE_NONE) {
+    regie_tensor t{};
+    Bound& b = *bound_;
+    if (a.kind != Arg::kNone) {
+      t.elem = model_.types[a.type].elem;
+      t.rank = static_cast<int32_t>(b.plan->dims[a.type].size());
+      t.dims = b.plan->dims[a.type].data();
+      t.bytes = b.plan->bytes[a.type];
+    }
+    const uint32_t weight = packed != REGIE_NONE ? packed : a.kind == Arg::kWeight ? a.index : REGIE_NONE;
+    if (weight != REGIE_NONE) {
+      const void* base =
+          device == REGIE_NONE ? core_.host_weight(weight) : core_.weights[device].addresses[weight];
+      const uint64_t offset = packed != REGIE_NONE ? 0 : a.offset;
+      t.data = static_cast<std::byte*>(const_cast<void*>(base)) + offset;
+      if (model_.weights[weight].layout != "portable") t.bytes = model_.weights[weight].size - offset;
+    }
+    b.tensors_.push_back(t);
+    regie_tensor* slot = &b.tensors_.back();
+    if (weight != REGIE_NONE) return slot;
+    if (a.kind == Arg::kBuffer)
+      b.arena_patches_.push_back(
+          {slot, nullptr, model_.buffers[a.index].space, b.plan->offsets[a.index] + a.offset});
+    if (a.kind == Arg::kInput) b.input_patches[a.index].push_back({slot, a.offset});
+    if (a.kind == Arg::kOutput) b.output_patches[a.index].push_back({slot, a.offset});
+    return slot;
+  }
+
+  RunStream* stream_of(uint32_t device, uint32_t number) const {
+    for (const auto& s : streams_)
+      if (s->device == device && s->number == number) return s.get();
+    return nullptr;
+  }
+  RunStream* any_stream(uint32_t device) const { return stream_of(device, core_.streams[device].front()); }
+
+  Status step(uint32_t p, uint32_t t) {
+    const ModelTask& task = model_.programs[p].tasks[t];
+    Step& s = bound_->programs[p][t];
+    s.program = p;
+    s.task = t;
+    s.device = core_.devices[task.device].get();
+    s.stream = stream_of(task.device, task.stream);
+    s.launch.struct_size = sizeof s.launch;
+    s.launch.task = t;
+    if (task.kind == TaskKind::kIf) return branch(task, &s);
+    std::vector<regie_tensor*> operands;
+    const uint32_t reader = task.kind == TaskKind::kLaunch ? task.device : REGIE_NONE;
+    for (size_t i = 0; i < task.operands.size(); ++i) {
+      regie_tensor* slot =
+          tensor(task.operands[i], reader, task.kernel_weights.empty() ? REGIE_NONE : task.kernel_weights[i]);
+      if (i == 0) s.launch.operands = slot;
+    }
+    for (size_t i = 0; i < task.results.size(); ++i) {
+      regie_tensor* slot = tensor(task.results[i], reader);
+      if (i == 0) s.launch.results = slot;
+    }
+    s.launch.operand_count = static_cast<uint32_t>(task.operands.size());
+    s.launch.result_count = static_cast<uint32_t>(task.results.size());
+    if (task.kind == TaskKind::kCopy) {
+      if (s.launch.results->bytes == 0) return {};
+      s.kind = Step::kCopy;
+      const uint32_t from = space_of(task.operands[0]), to = space_of(task.results[0]);
+      const uint32_t host = core_.host_device();
+      if (model_.spaces[from].device == model_.spaces[to].device)
+        s.direction = REGIE_COPY_INSIDE;
+      else
+        s.direction = model_.spaces[from].device == host ? REGIE_COPY_TO_DEVICE : REGIE_COPY_FROM_DEVICE;
+      return {};
+    }
+    const TaskPlan& plan = bound_->plan->tasks[p][t];
+    if (!plan.executable) return {};
+    s.kind = Step::kLaunch;
+    s.executable = plan.executable.get();
+    if (plan.has_scratch)
+      bound_->arena_patches_.push_back({nullptr, &s.launch, plan.scratch_space, plan.scratch_offset});
+    return {};
+  }
+
+  uint32_t space_of(const Arg& a) const { return a.kind == Arg::kBuffer ? model_.buffers[a.index].space : 0; }
+
+  Result<Transfer> transfer(const Arg& from, const Arg& to) {
+    Transfer t;
+    t.from = tensor(from, REGIE_NONE);
+    t.to = tensor(to, REGIE_NONE);
+    const uint32_t a = space_of(from), b = space_of(to);
+    if (!core_.host_visible(a)) t.from_stream = any_stream(model_.spaces[a].device);
+    if (!core_.host_visible(b)) t.to_stream = any_stream(model_.spaces[b].device);
+    if (t.from_stream && t.to_stream && t.from_stream != t.to_stream) t.staging.resize(t.from->bytes);
+    return t;
+  }
+
+  Status branch(const ModelTask& task, Step* s) {
+    s->kind = Step::kIf;
+    s->condition.from = tensor(task.operands[0], REGIE_NONE);
+    bound_->tensors_.push_back({REGIE_BOOL, 0, 0, nullptr, nullptr, &bound_->flag, 1});
+    s->condition.to = &bound_->tensors_.back();
+    const uint32_t space = space_of(task.operands[0]);
+    if (!core_.host_visible(space)) s->condition.from_stream = any_stream(model_.spaces[space].device);
+    for (size_t b = 0; b < 2; ++b) {
+      s->programs[b] = task.programs[b];
+      for (size_t i = 0; i < task.results.size(); ++i) {
+        if (task.results[i].kind == Arg::kNone) continue;
+        REGIE_ASSIGN(Transfer t, transfer(task.program_results[b][i], task.results[i]));
+        s->results[b].push_back(std::move(t));
+      }
+    }
+    return {};
+  }
+
+  Status waits() {
+    Bound& b = *bound_;
+    for (uint32_t p = 0; p < model_.programs.size(); ++p)
+      for (Step& s : b.programs[p]) {
+        // Host waits first, then fence waits, in one array.
+        const bool on_host = s.stream->is_inline || s.kind == Step::kIf;
+        for (int pass = 0; pass < 2; ++pass) {
+          const size_t begin = b.waits_.size();
+          for (uint32_t w : model_.programs[p].tasks[s.task].waits) {
+            Step& from = b.programs[p][w];
+            // Inline work and control flow have ended by the time that the next task is issued.
+            if (from.stream->is_inline || from.kind == Step::kIf) continue;
+            if (!on_host && from.stream == s.stream) continue;
+            const bool by_host = on_host || from.device != s.device;
+            if (by_host != (pass == 0)) continue;
+            from.signals = true;
+            b.waits_.push_back(&from);
+          }
+          (pass == 0 ? s.host_waits : s.fence_waits) = {b.waits_.data() + begin, b.waits_.size() - begin};
+        }
+      }
+    return {};
+  }
+
+  // What each branch enqueues on. Programs are a tree of limited depth; children are collected before their
+  // parents.
+  void drains() {
+    std::vector<uint32_t> order{0};
+    for (size_t i = 0; i < order.size(); ++i)
+      for (const ModelTask& t : model_.programs[order[i]].tasks)
+        order.insert(order.end(), t.programs.begin(), t.programs.end());
+    std::vector<std::vector<RunStream*>> used(model_.programs.size());
+    for (size_t i = order.size(); i-- > 0;) {
+      std::vector<RunStream*>& mine = used[order[i]];
+      auto add = [&](RunStream* s) {
+        if (!s->is_inline && std::find(mine.begin(), mine.end(), s) == mine.end()) mine.push_back(s);
+      };
+      for (Step& s : bound_->programs[order[i]]) {
+        add(s.stream);
+        if (s.kind != Step::kIf) continue;
+        for (size_t b = 0; b < 2; ++b) {
+          s.drains[b] = used[s.programs[b]];
+          for (RunStream* r : s.drains[b]) add(r);
+        }
+      }
+    }
+  }
+
+  const SessionCore& core_;
+  const Model& model_;
+  std::vector<std::unique_ptr<RunStream>>& streams_;
+  std::unique_ptr<Bound> bound_;
+};
+
+Result<std::unique_ptr<Bound>> Bound::make(const SessionCore& core, std::shared_ptr<const ShapePlan> plan,
+                                           std::vector<std::unique_ptr<RunStream>>& streams) {
+  return Binder(core, std::move(plan), streams).run();
+}
+
+void Bound::bind_arenas(std::span<const DeviceMemory> arenas, uint64_t new_generation) {
+  for (const ArenaPatch& p : arena_patches_) {
+    std::byte* base = arenas[p.space].data();
+    void* address = base ? base + p.offset : nullptr;
+    if (p.tensor)
+      p.tensor->data = address;
+    else
+      p.launch->scratch = address;
+  }
+  generation = new_generation;
+}
+
+}  // namespace regie

@@ -1,0 +1,100 @@
+// A shape plan bound to one context's memory and streams: every launch and copy with its arrays filled in, so
+// that a run only patches the addresses of inputs and outputs and calls the devices.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/core.h"
+
+namespace regie {
+
+// A stream of a context, with the timeline that its tasks advance. Inline streams need no fence.
+struct RunStream {
+  uint32_t device = 0, number = 0;
+  bool is_inline = false;
+  Stream stream;
+  Fence fence;
+  uint64_t issued = 0;  // last value that was enqueued on the fence
+  uint64_t known = 0;   // greatest value that the host has seen
+  bool dirty = false;   // something was enqueued since the host last waited for it
+};
+
+// A copy that the host asks for and waits for: results of control flow, outputs that no task writes,
+// conditions.
+struct Transfer {
+  const regie_tensor* from = nullptr;
+  regie_tensor* to = nullptr;
+  RunStream* from_stream = nullptr;  // NULL: the host can read it
+  RunStream* to_stream = nullptr;    // NULL: the host can write it
+  std::vector<std::byte> staging;    // between two devices
+};
+
+struct Step {
+  enum Kind : uint8_t { kNothing, kLaunch, kCopy, kIf };
+  Kind kind = kNothing;
+  bool signals = false;   // somebody waits for it on another stream
+  uint8_t direction = 0;  // kCopy: REGIE_COPY_*
+  uint32_t program = 0, task = 0;
+  const Device* device = nullptr;
+  RunStream* stream = nullptr;
+  const regie_executable* executable = nullptr;
+  regie_launch launch{};  // kCopy: operands[0] to results[0]
+  std::span<Step*const> host_waits, fence_waits;
+  // kIf
+  Transfer condition;  // to `flag`
+  uint32_t programs[2] = {0, 0};
+  std::vector<Transfer> results[2];
+  std::vector<RunStream*> drains[2];  // what a branch enqueues on, programs that it runs included
+  // Written by a run.
+  uint64_t fence_value = 0, issue_ns = 0, begin_ns = 0, end_ns = 0;
+};
+
+// Where the addresses of a caller's tensor are to be put.
+struct Patch {
+  regie_tensor* tensor;
+  uint64_t offset;
+};
+
+class Bound {
+ public:
+  // `arenas` by space; `streams` outlive it.
+  static Result<std::unique_ptr<Bound>> make(const SessionCore& core, std::shared_ptr<const ShapePlan> plan,
+                                             std::vector<std::unique_ptr<RunStream>>& streams);
+  Bound(const Bound&) = delete;
+  Bound& operator=(const Bound&) = delete;
+
+  // Puts the arenas' addresses in; again when an arena has moved. Allocates nothing.
+  void bind_arenas(std::span<const DeviceMemory> arenas, uint64_t generation);
+  void bind_input(size_t i, const void* data) { patch(input_patches[i], data); }
+  void bind_output(size_t i, void* data) { patch(output_patches[i], data); }
+
+  std::shared_ptr<const ShapePlan> plan;
+  std::vector<std::vector<Step>> programs;
+  std::vector<Transfer> outputs;  // in order, of the outputs that no task writes
+  std::vector<std::vector<Patch>> input_patches, output_patches;
+  uint64_t generation = 0;  // of the arenas that it is bound to
+  uint64_t last_used = 0;
+  uint8_t flag = 0;  // the condition that was read last
+
+ private:
+  friend class Binder;
+  Bound() = default;
+  static void patch(const std::vector<Patch>& patches, const void* data) {
+    for (const Patch& p : patches)
+      p.tensor->data = static_cast<std::byte*>(const_cast<void*>(data)) + p.offset;
+  }
+  struct ArenaPatch {
+    regie_tensor* tensor;  // or
+    regie_launch* launch;  // its scratch
+    uint32_t space;
+    uint64_t offset;
+  };
+  std::vector<regie_tensor> tensors_;
+  std::vector<ArenaPatch> arena_patches_;
+  std::vector<Step*> waits_;
+};
+
+}  // namespace regie

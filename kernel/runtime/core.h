@@ -1,0 +1,77 @@
+// What a session's contexts share: open devices, loaded kernels, weights on their devices, and the plans of
+// the shapes in use. A plan holds what depends on the shapes alone, so that contexts share its executables
+// too.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/layout.h"
+#include "runtime/device.h"
+#include "runtime/session.h"
+
+namespace regie {
+
+struct TaskPlan {
+  Executable executable;  // none: nothing to compute (results without bytes), or no launch
+  bool has_scratch = false;
+  uint32_t scratch_space = 0;  // of the model
+  uint64_t scratch_offset = 0;
+};
+
+struct ShapePlan {
+  ShapeValues shapes;
+  std::vector<std::vector<int64_t>> dims;    // by type
+  std::vector<uint64_t> bytes;               // by type
+  std::vector<uint64_t> offsets;             // by buffer
+  std::vector<uint64_t> space_bytes;         // by space, scratch outside of the model's plan included
+  std::vector<std::vector<TaskPlan>> tasks;  // by program
+};
+
+struct SessionCore {
+  std::shared_ptr<const Model> model;
+  std::shared_ptr<PluginHost> plugins;
+  SessionOptions options;
+
+  // In this order: what is destroyed first stands last.
+  std::vector<std::unique_ptr<Device>> devices;
+  std::vector<LoadedKernel> loaded;  // equal kernels of a device once
+  std::vector<uint32_t> loaded_of;   // by kernel of the model
+  struct DeviceWeights {
+    DeviceMemory memory;                 // of a device that cannot read the host's memory
+    std::vector<const void*> addresses;  // by weight; NULL: no task of this device reads it
+  };
+  std::vector<DeviceWeights> weights;          // by device
+  std::vector<std::vector<uint32_t>> streams;  // by device: the stream numbers in use, ascending; never empty
+  std::mutex prepare_mutex;                    // one preparation at a time
+  std::vector<std::weak_ptr<const ShapePlan>> plans;
+  std::mutex pool_mutex;
+  std::vector<std::unique_ptr<Context>> pool;
+
+  const void* host_weight(uint32_t weight) const {
+    return model->weight_bytes.data() + model->weights[weight].offset;
+  }
+  uint32_t host_device() const { return model->spaces[0].device; }
+  bool host_visible(uint32_t space) const {
+    const ModelSpace& s = model->spaces[space];
+    return space == 0 || devices[s.device]->about().spaces[s.device_space].host_visible != 0;
+  }
+  uint64_t timeout_ns(const Device& device) const;
+  uint32_t threads_of(const ModelTask& task) const;
+
+  // The plan for these values of the symbols: one in use, or a new one.
+  Result<std::shared_ptr<const ShapePlan>> plan_for(const std::vector<int64_t>& symbols, bool* is_new);
+};
+
+Result<std::shared_ptr<SessionCore>> make_core(std::shared_ptr<const Model> model,
+                                               std::shared_ptr<PluginHost> plugins,
+                                               const SessionOptions& options);
+
+// "node 'conv1' (Conv)", or the task's number where it has no name; and the framework operators it came from.
+std::string task_name(const Model& model, uint32_t program, uint32_t task);
+std::string task_story(const Model& model, uint32_t program, uint32_t task, const Device& device);
+
+}  // namespace regie

@@ -1,0 +1,207 @@
+// The run itself: issues the tasks in order, far ahead of the devices, and waits only where the model says
+// so.
+#include <chrono>
+#include <cstring>
+
+#include "runtime/run_state.h"
+
+namespace regie {
+
+namespace {
+
+constexpr uint64_t kNever = UINT64_MAX;  // a time stamp that no device has written
+
+uint64_t host_ns() {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                   std::chrono::steady_clock::now().time_since_epoch())
+                                   .count());
+}
+
+}  // namespace
+
+Status RunState::execute(Bound& bound) {
+  issued_.clear();
+  times_.clear();
+  clear_plugin_failure();
+  Status status;
+  try {
+    status = run_program(bound, 0);
+    for (size_t i = 0; status.ok() && i < streams_.size(); ++i)
+      if (streams_[i]->dirty) status = wait_stream(*streams_[i]);
+    for (size_t i = 0; status.ok() && i < bound.outputs.size(); ++i) status = transfer(bound.outputs[i]);
+  } catch (...) {
+    // Nothing of ours throws in a run; a plug-in may.
+    const Step* last = issued_.empty() ? nullptr : issued_.back();
+    status = bad_plugin((last ? last->device->title() : "a device") +
+                        " threw an exception across the plug-in boundary; plug-ins must return a status");
+    if (last) status.set_where(task_name(*core_->model, last->program, last->task));
+  }
+  if (status.ok()) {
+    if (profiling_) keep_times();
+    return status;
+  }
+  failed_ = true;
+  drain();
+  return status;
+}
+
+Status RunState::run_program(Bound& bound, uint32_t program) {
+  for (Step& step : bound.programs[program]) {
+    issued_.push_back(&step);
+    for (const Step* producer : step.host_waits) REGIE_TRY(wait_fence(*producer));
+    if (step.kind == Step::kIf)
+      REGIE_TRY(run_branch(bound, step));
+    else
+      REGIE_TRY(issue(step));
+  }
+  return {};
+}
+
+Status RunState::issue(Step& step) {
+  RunStream& stream = *step.stream;
+  const regie_device_table& table = step.device->table();
+  stream.dirty = true;
+  for (const Step* producer : step.fence_waits)
+    if (regie_status code =
+            table.fence_wait(stream.stream.get(), producer->stream->fence.get(), producer->fence_value))
+      return stream_failed(code, stream, &step);
+  // Stamps also tell which task failed on a stream that runs on its own.
+  const bool timed = profiling_ || !stream.is_inline;
+  step.begin_ns = step.end_ns = kNever;
+  if (profiling_) step.issue_ns = host_ns();
+  regie_status code = REGIE_OK;
+  if (step.kind == Step::kLaunch) {
+    step.launch.begin_ns = timed ? &step.begin_ns : nullptr;
+    step.launch.end_ns = timed ? &step.end_ns : nullptr;
+    code = table.launch(stream.stream.get(), step.executable, &step.launch);
+  } else if (step.kind == Step::kCopy) {
+    const regie_tensor& to = step.launch.results[0];
+    if (profiling_ && stream.is_inline) step.begin_ns = table.now(step.device->handle());
+    code = table.copy(stream.stream.get(), step.direction, to.data, step.launch.operands[0].data, to.bytes);
+    if (profiling_ && stream.is_inline) step.end_ns = table.now(step.device->handle());
+  }
+  if (code == REGIE_OK && step.signals) {
+    step.fence_value = ++stream.issued;
+    code = table.fence_signal(stream.stream.get(), stream.fence.get(), step.fence_value);
+  }
+  if (code == REGIE_OK) return {};
+  return stream.is_inline ? failed(code, step) : stream_failed(code, stream, &step);
+}
+
+Status RunState::run_branch(Bound& bound, Step& step) {
+  if (profiling_) {
+    step.issue_ns = host_ns();
+    step.begin_ns = step.device->table().now(step.device->handle());
+  }
+  if (!step.stream->is_inline && step.stream->dirty) REGIE_TRY(wait_stream(*step.stream));
+  REGIE_TRY(transfer(step.condition));
+  const size_t taken = bound.flag ? 0 : 1;
+  REGIE_TRY(run_program(bound, step.programs[taken]));
+  for (RunStream* s : step.drains[taken])
+    if (s->dirty) REGIE_TRY(wait_stream(*s));
+  for (Transfer& t : step.results[taken]) REGIE_TRY(transfer(t));
+  if (profiling_) step.end_ns = step.device->table().now(step.device->handle());
+  return {};
+}
+
+Status RunState::transfer(Transfer& t) {
+  const uint64_t bytes = t.to->bytes;
+  if (bytes == 0 || (t.from->data == t.to->data && t.from_stream == t.to_stream)) return {};
+  auto copy = [&](RunStream& s, uint32_t direction, void* to, const void* from) -> Status {
+    const Device& device = *core_->devices[s.device];
+    s.dirty = true;
+    if (regie_status code = device.table().copy(s.stream.get(), direction, to, from, bytes))
+      return stream_failed(code, s, nullptr);
+    return wait_stream(s);
+  };
+  if (!t.from_stream && !t.to_stream) {
+    std::memmove(t.to->data, t.from->data, bytes);
+    return {};
+  }
+  if (!t.from_stream) return copy(*t.to_stream, REGIE_COPY_TO_DEVICE, t.to->data, t.from->data);
+  if (!t.to_stream) return copy(*t.from_stream, REGIE_COPY_FROM_DEVICE, t.to->data, t.from->data);
+  if (t.from_stream == t.to_stream) return copy(*t.from_stream, REGIE_COPY_INSIDE, t.to->data, t.from->data);
+  REGIE_TRY(copy(*t.from_stream, REGIE_COPY_FROM_DEVICE, t.staging.data(), t.from->data));
+  return copy(*t.to_stream, REGIE_COPY_TO_DEVICE, t.to->data, t.staging.data());
+}
+
+Status RunState::wait_stream(RunStream& s) {
+  const Device& device = *core_->devices[s.device];
+  if (regie_status code = device.table().stream_wait(s.stream.get(), core_->timeout_ns(device)))
+    return stream_failed(code, s, nullptr);
+  s.known = s.issued;
+  s.dirty = false;
+  return {};
+}
+
+Status RunState::wait_fence(const Step& producer) {
+  RunStream& s = *producer.stream;
+  if (producer.fence_value <= s.known) return {};
+  const Device& device = *producer.device;
+  if (regie_status code =
+          device.table().host_wait(s.fence.get(), producer.fence_value, core_->timeout_ns(device)))
+    return stream_failed(code, s, &producer);
+  s.known = producer.fence_value;
+  return {};
+}
+
+Status RunState::failed(regie_status code, const Step& step) {
+  Status status = take_plugin_failure(step.device->title(), code);
+  status.set_where(task_name(*core_->model, step.program, step.task));
+  return std::move(status).while_doing(task_story(*core_->model, step.program, step.task, *step.device));
+}
+
+Status RunState::stream_failed(regie_status code, RunStream& stream, const Step* waited_for) {
+  const Device& device = *core_->devices[stream.device];
+  Status status = take_plugin_failure(device.title(), code);
+  if (code == REGIE_TIMEOUT) {
+    timed_out_ = true;
+    if (waited_for) status.set_where(task_name(*core_->model, waited_for->program, waited_for->task));
+    return std::move(status).while_doing("waiting for " + device.title());
+  }
+  if (!stream.is_inline) {
+    // The stamps may be read once the stream has come to rest.
+    (void)device.table().stream_wait(stream.stream.get(), core_->timeout_ns(device));
+    clear_plugin_failure();
+  }
+  // The last launch that began is the one that failed, unless it ended and a copy comes after it.
+  const Step* culprit = nullptr;
+  bool copy_after = false;
+  for (const Step* s : issued_) {
+    if (s->stream != &stream) continue;
+    if (s->kind == Step::kLaunch && s->begin_ns != kNever) {
+      culprit = s;
+      copy_after = false;
+    } else if (s->kind == Step::kCopy) {
+      copy_after = true;
+    }
+  }
+  if (!culprit) culprit = waited_for;
+  if (!culprit) return std::move(status).while_doing("running on " + device.title());
+  status.set_where(task_name(*core_->model, culprit->program, culprit->task));
+  std::string story = task_story(*core_->model, culprit->program, culprit->task, device);
+  if (copy_after) story += ", or a copy after it";
+  return std::move(status).while_doing(std::move(story));
+}
+
+// After a failure: nobody may touch inputs, outputs and arenas any more when the run returns. What hangs goes
+// on.
+void RunState::drain() {
+  for (const auto& s : streams_) {
+    if (timed_out_ || !s->dirty) continue;
+    const Device& device = *core_->devices[s->device];
+    try {
+      if (device.table().stream_wait(s->stream.get(), core_->timeout_ns(device)) == REGIE_TIMEOUT)
+        timed_out_ = true;
+    } catch (...) {
+    }
+  }
+}
+
+void RunState::keep_times() {
+  for (const Step* s : issued_)
+    times_.push_back({s->program, s->task, s->issue_ns, s->begin_ns == kNever ? 0 : s->begin_ns,
+                      s->end_ns == kNever ? 0 : s->end_ns});
+}
+
+}  // namespace regie

@@ -1,0 +1,137 @@
+#include "runtime/run_state.h"
+
+#include <algorithm>
+
+namespace regie {
+
+Result<std::unique_ptr<RunState>> RunState::make(SessionCore* core) {
+  std::unique_ptr<RunState> s(new RunState);
+  s->core_ = core;
+  const Model& m = *core->model;
+  for (uint32_t d = 0; d < core->devices.size(); ++d)
+    for (uint32_t number : core->streams[d]) {
+      auto stream = std::make_unique<RunStream>();
+      stream->device = d;
+      stream->number = number;
+      stream->is_inline = core->devices[d]->runs_inline();
+      s->streams_.push_back(std::move(stream));
+    }
+  REGIE_TRY(s->renew_streams());
+  s->arenas_.resize(m.spaces.size());
+  s->output_memory_.resize(m.outputs.size());
+  s->output_addresses_.resize(m.outputs.size());
+  size_t tasks = 0;
+  for (const ModelProgram& p : m.programs) tasks += p.tasks.size();
+  s->issued_.reserve(tasks);
+  return s;
+}
+
+// All streams before all fences: what a stream still runs may wait for the fence of another one.
+void RunState::free_streams() {
+  for (const auto& s : streams_) s->stream.reset();
+  for (const auto& s : streams_) s->fence.reset();
+}
+
+RunState::~RunState() { free_streams(); }
+
+Status RunState::renew_streams() {
+  free_streams();
+  for (const auto& s : streams_) {
+    const Device& device = *core_->devices[s->device];
+    REGIE_ASSIGN(s->stream, Stream::create(device));
+    if (!s->is_inline) {
+      REGIE_ASSIGN(s->fence, Fence::create(device));
+    }
+    s->issued = s->known = 0;
+    s->dirty = false;
+  }
+  failed_ = timed_out_ = false;
+  return {};
+}
+
+Status RunState::fit_arenas(const ShapePlan& plan) {
+  for (size_t s = 0; s < arenas_.size(); ++s) {
+    if (arenas_[s].bytes() >= plan.space_bytes[s]) continue;
+    const ModelSpace& space = core_->model->spaces[s];
+    ++generation_;
+    arenas_[s].reset();
+    Result<DeviceMemory> memory =
+        DeviceMemory::allocate(*core_->devices[space.device], space.device_space, plan.space_bytes[s]);
+    if (!memory)
+      return std::move(memory).status().while_doing("making an arena of " +
+                                                    std::to_string(plan.space_bytes[s]) +
+                                                    " bytes in memory space '" + space.name + "'");
+    arenas_[s] = std::move(memory).value();
+  }
+  return {};
+}
+
+Status RunState::find_bound(std::span<const regie_tensor> inputs, Bound** bound) {
+  if (last_ && matches(*last_->plan, inputs)) {
+    *bound = last_;
+    return {};
+  }
+  for (const auto& b : bounds_)
+    if (matches(*b->plan, inputs)) {
+      *bound = b.get();
+      return {};
+    }
+  std::vector<int64_t> symbols;
+  REGIE_TRY(check_inputs(inputs, &symbols));
+  if (bounds_.size() >= core_->options.shapes_kept) {
+    auto oldest = std::min_element(bounds_.begin(), bounds_.end(),
+                                   [](const auto& a, const auto& b) { return a->last_used < b->last_used; });
+    if (last_ == oldest->get()) last_ = nullptr;
+    bounds_.erase(oldest);
+  }
+  bool is_new = false;
+  REGIE_ASSIGN(std::shared_ptr<const ShapePlan> plan, core_->plan_for(symbols, &is_new));
+  REGIE_ASSIGN(std::unique_ptr<Bound> made, Bound::make(*core_, std::move(plan), streams_));
+  ++statistics_.shapes_prepared;
+  statistics_.last_shape_change = shape_change(inputs);
+  last_dims_.clear();
+  for (const regie_tensor& t : inputs) last_dims_.emplace_back(t.dims, t.dims + t.rank);
+  bounds_.push_back(std::move(made));
+  *bound = bounds_.back().get();
+  return {};
+}
+
+Status RunState::run(std::span<const regie_tensor> inputs, std::span<regie_tensor> outputs) {
+  const Model& m = *core_->model;
+  if (inputs.size() != m.inputs.size())
+    return invalid_input("the model has " + std::to_string(m.inputs.size()) + " inputs, but " +
+                         std::to_string(inputs.size()) + " were given");
+  if (outputs.size() != m.outputs.size())
+    return invalid_input("the model has " + std::to_string(m.outputs.size()) + " outputs, but room for " +
+                         std::to_string(outputs.size()) + " was given");
+  if (failed_) REGIE_TRY(renew_streams());
+  Bound* bound = nullptr;
+  REGIE_TRY(find_bound(inputs, &bound));
+  last_ = bound;
+  bound->last_used = ++use_counter_;
+  const ShapePlan& plan = *bound->plan;
+  REGIE_TRY(check_outputs(plan, outputs));
+  REGIE_TRY(fit_arenas(plan));
+  if (bound->generation != generation_) bound->bind_arenas(arenas_, generation_);
+  for (size_t i = 0; i < inputs.size(); ++i) bound->bind_input(i, inputs[i].data);
+  for (size_t o = 0; o < outputs.size(); ++o) bound->bind_output(o, output_addresses_[o]);
+  ++statistics_.runs;
+  REGIE_TRY(execute(*bound));
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    const uint32_t type = m.outputs[o].type;
+    outputs[o].elem = m.types[type].elem;
+    outputs[o].rank = static_cast<int32_t>(plan.dims[type].size());
+    outputs[o].dims = plan.dims[type].data();
+    outputs[o].strides = nullptr;
+    outputs[o].data = output_addresses_[o];
+    outputs[o].bytes = plan.bytes[type];
+  }
+  return {};
+}
+
+void RunState::set_profiling(bool on) {
+  profiling_ = on;
+  if (on) times_.reserve(issued_.capacity());
+}
+
+}  // namespace regie

@@ -1,0 +1,81 @@
+// The mutable half of runs: one context's streams, arenas, output memory and bound shapes, and the run
+// itself. Used from one thread at a time.
+#pragma once
+
+#include <memory>
+#include <new>
+#include <span>
+#include <vector>
+
+#include "runtime/bound.h"
+
+namespace regie {
+
+// Output memory that the context owns, for callers who give none.
+struct OutputMemory {
+  struct Free {
+    void operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{64}); }
+  };
+  std::unique_ptr<std::byte, Free> data;
+  uint64_t bytes = 0;
+};
+
+class RunState {
+ public:
+  static Result<std::unique_ptr<RunState>> make(SessionCore* core);
+  ~RunState();
+  Status run(std::span<const regie_tensor> inputs, std::span<regie_tensor> outputs);
+  void set_profiling(bool on);
+  std::span<const TaskTime> times() const { return times_; }
+  const RunStatistics& statistics() const { return statistics_; }
+
+ private:
+  RunState() = default;
+
+  // inputs.cpp: what a run is called with.
+  bool matches(const ShapePlan& plan, std::span<const regie_tensor> inputs) const;
+  Status check_inputs(std::span<const regie_tensor> inputs, std::vector<int64_t>* symbols) const;
+  Status check_dims(std::span<const regie_tensor> inputs, size_t index,
+                    const std::vector<int64_t>& symbols) const;
+  Status check_outputs(const ShapePlan& plan, std::span<const regie_tensor> outputs);
+  std::string shape_change(std::span<const regie_tensor> inputs) const;
+
+  // run_state.cpp
+  Status find_bound(std::span<const regie_tensor> inputs, Bound** bound);
+  Status fit_arenas(const ShapePlan& plan);
+  Status renew_streams();
+  void free_streams();
+
+  // executor.cpp
+  Status execute(Bound& bound);
+  Status run_program(Bound& bound, uint32_t program);
+  Status issue(Step& step);
+  Status run_branch(Bound& bound, Step& step);
+  Status transfer(Transfer& t);
+  Status wait_stream(RunStream& stream);
+  Status wait_fence(const Step& producer);
+  Status failed(regie_status code, const Step& step);
+  Status stream_failed(regie_status code, RunStream& stream, const Step* waited_for);
+  void drain();
+  void keep_times();
+
+  SessionCore* core_ = nullptr;       // outlives this
+  std::vector<DeviceMemory> arenas_;  // by space
+  uint64_t generation_ = 1;
+  std::vector<std::unique_ptr<Bound>> bounds_;
+  Bound* last_ = nullptr;
+  uint64_t use_counter_ = 0;
+  std::vector<OutputMemory> output_memory_;
+  std::vector<void*> output_addresses_;
+  std::vector<Step*> issued_;  // of this run, in order
+  std::vector<TaskTime> times_;
+  bool profiling_ = false;
+  bool failed_ = false;     // errors stick to streams: new ones are needed
+  bool timed_out_ = false;  // work may still be going on
+  RunStatistics statistics_;
+  std::vector<std::vector<int64_t>> last_dims_;  // of the inputs, when a shape was last prepared
+  // Freed before all else: destroying a stream waits for what it still runs.
+  std::vector<std::unique_ptr<RunStream>> streams_;
+};
+
+}  // namespace regie

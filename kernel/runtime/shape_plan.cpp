@@ -1,0 +1,228 @@
+// Making the plan for one set of shapes: sizes, executables, offsets.
+#include <algorithm>
+#include <map>
+
+#include "runtime/core.h"
+
+namespace regie {
+
+namespace {
+
+class Planner {
+ public:
+  Planner(const SessionCore& core, std::vector<int64_t> symbols)
+      : core_(core),
+        model_(*core.model),
+        symbols_(std::move(symbols)),
+        plan_(std::make_shared<ShapePlan>()) {}
+
+  Result<std::shared_ptr<const ShapePlan>> run() {
+    REGIE_ASSIGN(plan_->shapes, evaluate_shapes(model_, std::move(symbols_)));
+    for (uint32_t t = 0; t < model_.types.size(); ++t) {
+      REGIE_ASSIGN(std::vector<int64_t> dims, dims_at(model_, t, plan_->shapes));
+      REGIE_ASSIGN(const uint64_t bytes, bytes_at(model_, t, plan_->shapes));
+      plan_->dims.push_back(std::move(dims));
+      plan_->bytes.push_back(bytes);
+    }
+    scratch_needed_.resize(model_.buffers.size());
+    plan_->tasks.resize(model_.programs.size());
+    for (uint32_t p = 0; p < model_.programs.size(); ++p) {
+      plan_->tasks[p].resize(model_.programs[p].tasks.size());
+      for (uint32_t t = 0; t < model_.programs[p].tasks.size(); ++t)
+        if (model_.programs[p].tasks[t].kind == TaskKind::kLaunch) REGIE_TRY(prepare(p, t));
+    }
+    REGIE_ASSIGN(Placement placement, place_buffers(model_, plan_->shapes, scratch_needed_));
+    REGIE_TRY(check_args(placement));
+    plan_->offsets = std::move(placement.offsets);
+    plan_->space_bytes = std::move(placement.space_bytes);
+    REGIE_TRY(place_scratch(placement.sizes));
+    return std::shared_ptr<const ShapePlan>(std::move(plan_));
+  }
+
+ private:
+  regie_tensor tensor(const Arg& a) const {
+    regie_tensor t{};
+    if (a.kind == Arg::kNone) return t;
+    t.elem = model_.types[a.type].elem;
+    t.rank = static_cast<int32_t>(plan_->dims[a.type].size());
+    t.dims = plan_->dims[a.type].data();
+    t.bytes = plan_->bytes[a.type];
+    return t;
+  }
+
+  Status prepare(uint32_t p, uint32_t index) {
+    const ModelTask& task = model_.programs[p].tasks[index];
+    const Device& device = *core_.devices[task.device];
+    bool computes = false;
+    for (const Arg& a : task.results) computes |= a.kind != Arg::kNone && plan_->bytes[a.type] != 0;
+    if (!computes) return {};
+    std::vector<regie_tensor> operands, results;
+    for (size_t i = 0; i < task.operands.size(); ++i) {
+      const Arg& a = task.operands[i];
+      regie_tensor t = tensor(a);
+      const uint32_t packed = task.kernel_weights.empty() ? REGIE_NONE : task.kernel_weights[i];
+      const uint32_t weight = packed != REGIE_NONE                   ? packed
+                              : a.kind == Arg::kWeight && a.constant ? a.index
+                                                                     : REGIE_NONE;
+      if (weight != REGIE_NONE) {
+        const uint64_t offset = packed != REGIE_NONE ? 0 : a.offset;
+        t.data =
+            static_cast<std::byte*>(const_cast<void*>(core_.weights[task.device].addresses[weight])) + offset;
+        if (model_.weights[weight].layout != "portable") t.bytes = model_.weights[weight].size - offset;
+      }
+      operands.push_back(t);
+    }
+    for (const Arg& a : task.results) results.push_back(tensor(a));
+    regie_executable* executable = nullptr;
+    uint64_t scratch = 0;
+    Status status = device.call([&] {
+      return device.table().prepare(core_.loaded[core_.loaded_of[task.kernel]].get(), operands.data(),
+                                    static_cast<uint32_t>(operands.size()), results.data(),
+                                    static_cast<uint32_t>(results.size()), core_.threads_of(task),
+                                    &executable, &scratch);
+    });
+    if (status.ok() && !executable)
+      status = bad_plugin(device.title() + " prepared a kernel, but gave nothing");
+    if (!status.ok()) {
+      status.set_where(task_name(model_, p, index));
+      return std::move(status)
+          .while_doing("preparing kernel '" + model_.kernels[task.kernel].name + "' at " +
+                       symbols_text(model_, plan_->shapes.symbols))
+          .while_doing(task_story(model_, p, index, device));
+    }
+    TaskPlan& to = plan_->tasks[p][index];
+    to.executable = Executable(device, executable);
+    if (scratch == 0) return {};
+    needs_.push_back({p, index, scratch});
+    if (task.scratch != REGIE_NONE)
+      scratch_needed_[task.scratch] = std::max(scratch_needed_[task.scratch], scratch);
+    return {};
+  }
+
+  // Sizes are the model's expressions, so that a hostile file could make them disagree at other shapes.
+  Status check_args(const Placement& placement) const {
+    auto fits = [&](const Arg& a) {
+      uint64_t room = 0, need = plan_->bytes[a.type];
+      switch (a.kind) {
+        case Arg::kNone:
+          return true;
+        case Arg::kBuffer:
+          room = placement.sizes[a.index];
+          break;
+        case Arg::kWeight:
+          room = model_.weights[a.index].size;
+          if (model_.weights[a.index].layout != "portable") need = 0;
+          break;
+        case Arg::kInput:
+          room = plan_->bytes[model_.inputs[a.index].type];
+          break;
+        case Arg::kOutput:
+          room = plan_->bytes[model_.outputs[a.index].type];
+          break;
+      }
+      return a.offset <= room && need <= room - a.offset;
+    };
+    auto same_size = [&](const Arg& a, const Arg& b) {
+      return a.kind == Arg::kNone || b.kind == Arg::kNone || plan_->bytes[a.type] == plan_->bytes[b.type];
+    };
+    for (uint32_t p = 0; p < model_.programs.size(); ++p)
+      for (uint32_t t = 0; t < model_.programs[p].tasks.size(); ++t) {
+        const ModelTask& task = model_.programs[p].tasks[t];
+        bool good = std::all_of(task.operands.begin(), task.operands.end(), fits) &&
+                    std::all_of(task.results.begin(), task.results.end(), fits);
+        if (task.kind == TaskKind::kCopy) good = good && same_size(task.operands[0], task.results[0]);
+        if (task.kind == TaskKind::kIf) good = good && plan_->bytes[task.operands[0].type] == 1;
+        for (const std::vector<Arg>& list : task.program_results)
+          for (size_t i = 0; i < list.size(); ++i)
+            good = good && fits(list[i]) && same_size(list[i], task.results[i]);
+        if (!good) return disagree(task_name(model_, p, t));
+      }
+    for (size_t o = 0; o < model_.outputs.size(); ++o) {
+      const Arg& a = model_.output_sources[o];
+      if (!fits(a) || plan_->bytes[a.type] != plan_->bytes[model_.outputs[o].type])
+        return disagree("output '" + model_.outputs[o].name + "'");
+    }
+    return {};
+  }
+
+  Status disagree(std::string where) const {
+    return Status::error(REGIE_CORRUPT,
+                         "the model's sizes do not agree with each other at " +
+                             symbols_text(model_, plan_->shapes.symbols) + "; compile the model again",
+                         std::move(where));
+  }
+
+  // Scratch lies where the model planned it. What the plan has no room for (another width than it was
+  // compiled for) goes behind the arena, shared by the tasks of a stream.
+  Status place_scratch(const std::vector<uint64_t>& sizes) {
+    struct Extra {
+      uint64_t bytes = 0, offset = 0;
+    };
+    std::map<std::pair<uint32_t, uint32_t>, Extra> extras;  // by space and stream
+    auto space_for = [&](const ModelTask& task) {
+      if (task.scratch != REGIE_NONE) return model_.buffers[task.scratch].space;
+      for (uint32_t s = 0; s < model_.spaces.size(); ++s)
+        if (model_.spaces[s].device == task.device) return s;
+      return REGIE_NONE;
+    };
+    std::vector<Extra*> extra_of(needs_.size());
+    for (size_t i = 0; i < needs_.size(); ++i) {
+      const ModelTask& task = model_.programs[needs_[i].program].tasks[needs_[i].task];
+      TaskPlan& to = plan_->tasks[needs_[i].program][needs_[i].task];
+      to.has_scratch = true;
+      to.scratch_space = space_for(task);
+      if (to.scratch_space == REGIE_NONE)
+        return Status::error(REGIE_CORRUPT, "the model gives the task's device no memory for its scratch",
+                             task_name(model_, needs_[i].program, needs_[i].task));
+      if (task.scratch != REGIE_NONE && needs_[i].bytes <= sizes[task.scratch]) {
+        to.scratch_offset = plan_->offsets[task.scratch];
+        continue;
+      }
+      Extra& extra = extras[{to.scratch_space, task.stream}];
+      extra.bytes = std::max(extra.bytes, needs_[i].bytes);
+      extra_of[i] = &extra;
+    }
+    for (auto& [key, extra] : extras) {
+      uint64_t& end = plan_->space_bytes[key.first];
+      const ModelSpace& space = model_.spaces[key.first];
+      const uint64_t alignment =
+          std::max<uint64_t>(64, core_.devices[space.device]->about().spaces[space.device_space].alignment);
+      extra.offset = (end + alignment - 1) / alignment * alignment;
+      if (__builtin_add_overflow(extra.offset, extra.bytes, &end) || end > static_cast<uint64_t>(INT64_MAX))
+        return Status::error(REGIE_OUT_OF_MEMORY, "scratch of " + std::to_string(extra.bytes) + " bytes");
+    }
+    for (size_t i = 0; i < needs_.size(); ++i)
+      if (extra_of[i]) plan_->tasks[needs_[i].program][needs_[i].task].scratch_offset = extra_of[i]->offset;
+    return {};
+  }
+
+  struct Need {
+    uint32_t program, task;
+    uint64_t bytes;
+  };
+  const SessionCore& core_;
+  const Model& model_;
+  std::vector<int64_t> symbols_;
+  std::shared_ptr<ShapePlan> plan_;
+  std::vector<Need> needs_;
+  std::vector<uint64_t> scratch_needed_;  // by buffer
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const ShapePlan>> SessionCore::plan_for(const std::vector<int64_t>& symbols,
+                                                               bool* is_new) {
+  std::lock_guard lock(prepare_mutex);
+  std::erase_if(plans, [](const std::weak_ptr<const ShapePlan>& p) { return p.expired(); });
+  for (const std::weak_ptr<const ShapePlan>& p : plans)
+    if (std::shared_ptr<const ShapePlan> plan = p.lock(); plan && plan->shapes.symbols == symbols) {
+      *is_new = false;
+      return plan;
+    }
+  REGIE_ASSIGN(std::shared_ptr<const ShapePlan> plan, Planner(*this, symbols).run());
+  plans.push_back(plan);
+  *is_new = true;
+  return plan;
+}
+
+}  // namespace regie

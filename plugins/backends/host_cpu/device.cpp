@@ -1,0 +1,317 @@
+// The run-time half: the computer's memory as one space, and streams that compute on the calling thread before they
+// return. With a launch goes the width of its parallel regions, which libgomp opens on threads of its own.
+
+#include "regie/c/device.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "executable.h"
+#include "kernel_blob.h"
+#include "regie/timeline.hpp"
+#include "regie_digests.h"
+#include "settings.h"
+#include "tables.h"
+
+using regie::sdk::Failure;
+using namespace host_cpu;
+
+struct regie_device {
+  regie_device(const regie_host* h, const regie_config* params);
+  const regie_host* host;
+  regie::sdk::WordCatcher catcher;
+  Settings settings;
+  Engine dnnl;
+  std::vector<regie_str> capabilities;
+  regie_device_description description{};
+  std::atomic<uint64_t> repacked{0};
+};
+
+struct regie_fence {
+  regie_device* device;
+  regie::sdk::Timeline timeline;
+};
+
+struct regie_loaded_kernel {
+  regie_device* device;
+  std::variant<regie::sdk::OpBlob, DnnlBlob> content;
+};
+
+struct regie_executable {
+  struct Nothing {};  // every result is empty
+  uint32_t threads;
+  std::variant<Nothing, ReferenceRun, DnnlRun> run;
+};
+
+struct regie_stream {
+  regie_device* device;
+  Stream dnnl;
+  regie_status code = REGIE_OK;  // the first failure; it stays
+  std::string words;
+
+  regie_status fail(regie_status c, std::string w) {
+    if (code == REGIE_OK) {
+      code = c;
+      words = std::move(w);
+    }
+    return state();
+  }
+  regie_status state() const {
+    return code == REGIE_OK ? REGIE_OK : regie::sdk::fail(device->host, code, words);
+  }
+};
+
+namespace {
+
+constexpr regie_space_info kSpaces[] = {{regie::sdk::lit("host"), 1, 64, 0}};
+constexpr regie_str kFormats[] = {regie::sdk::lit(kDnnlFormat), regie::sdk::lit(kReferenceFormat)};
+
+std::vector<regie_str> list_capabilities() {
+  std::vector<regie_str> list;
+#define REGIE_CPU(feature, name) \
+  if (__builtin_cpu_supports(feature)) list.push_back(regie::sdk::lit(name))
+  REGIE_CPU("sse4.1", "sse41");
+  REGIE_CPU("avx2", "avx2");
+  REGIE_CPU("fma", "fma");
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  if (avx512) list.push_back(regie::sdk::lit("avx512_core"));
+  REGIE_CPU("avx512vnni", "avx512_core_vnni");
+#undef REGIE_CPU
+  return list;
+}
+
+uint64_t clock_ns() {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+}
+
+regie_status create(uint32_t, const regie_host* host, const regie_config* params, regie_device** device) {
+  return regie::sdk::guard(host, [&] { *device = new regie_device(host, params); });
+}
+void destroy(regie_device* device) {
+  if (!device) return;
+  if (uint64_t n = device->repacked; n > 0) {
+    const std::string text = std::to_string(n) + " packed weights were packed again, as oneDNN wanted another layout";
+    device->host->log(REGIE_LOG_INFO, regie::sdk::lit("host_cpu"), regie::sdk::str(text));
+  }
+  delete device;
+}
+const regie_device_description* describe_device(regie_device* device) { return &device->description; }
+
+regie_status allocate(regie_device* device, uint32_t space, uint64_t bytes, void** address) {
+  return regie::sdk::guard(device->host, [&] {
+    if (space != 0) throw Failure(REGIE_INVALID_INPUT, "host_cpu has one memory space, not " + std::to_string(space));
+    *address = nullptr;
+    if (bytes <= uint64_t{1} << 62) *address = std::aligned_alloc(64, std::max<uint64_t>(64, (bytes + 63) / 64 * 64));
+    if (!*address)
+      throw Failure(REGIE_OUT_OF_MEMORY, "host_cpu: the system gave no " + std::to_string(bytes) + " bytes");
+  });
+}
+void release(regie_device*, uint32_t, void* address) { std::free(address); }
+
+regie_status stream_create(regie_device* device, regie_stream** stream) {
+  return regie::sdk::guard(device->host,
+                           [&] { *stream = new regie_stream{device, make_stream(device->dnnl.get()), REGIE_OK, {}}; });
+}
+void stream_destroy(regie_stream* stream) { delete stream; }
+regie_status stream_wait(regie_stream* stream, uint64_t) { return stream->state(); }
+
+regie_status kernel_load(regie_device* device, const regie_kernel_image* image, regie_loaded_kernel** kernel) {
+  return regie::sdk::guard(device->host, [&] {
+    const std::string_view format = regie::sdk::sv(image->format);
+    if (format == kDnnlFormat) {
+      *kernel = new regie_loaded_kernel{device, read_dnnl_blob(image->blob, image->blob_size)};
+    } else if (format == kReferenceFormat) {
+      regie::sdk::BlobReader in(image->blob, image->blob_size, "kernel of format host_cpu.reference/1");
+      regie::sdk::OpBlob op = regie::sdk::read_op(in);
+      in.finish();
+      *kernel = new regie_loaded_kernel{device, std::move(op)};
+    } else {
+      throw Failure(REGIE_UNSUPPORTED, "host_cpu runs kernels of the formats " + std::string(kDnnlFormat) + " and " +
+                                           kReferenceFormat + ", not '" + std::string(format) + "'");
+    }
+  });
+}
+void kernel_release(regie_loaded_kernel* kernel) { delete kernel; }
+
+bool is_empty(const regie_tensor& t) { return t.elem != REGIE_ELEM_UNKNOWN && regie::sdk::count_of(t) == 0; }
+
+void check_tensors(const DnnlBlob& blob, const PrepareRequest& r) {
+  auto fits = [](const std::vector<TensorNote>& notes, const regie_tensor* tensors, uint32_t count) {
+    if (notes.size() != count) return false;
+    for (uint32_t i = 0; i < count; ++i)
+      if (notes[i].elem != tensors[i].elem) return false;
+    return true;
+  };
+  if (!fits(blob.operands, r.operands, r.operand_count) || !fits(blob.results, r.results, r.result_count))
+    throw Failure(REGIE_INVALID_INPUT, "kernel for " + blob.op.op() + ": operands and results are not of the types that it "
+                                       "was compiled for");
+}
+
+regie_executable* prepare_dnnl(regie_loaded_kernel& kernel, const DnnlBlob& blob, const PrepareRequest& r,
+                               uint32_t threads) {
+  regie_device& device = *kernel.device;
+  check_tensors(blob, r);
+  std::string reason = "a tensor has no element";
+  if (std::none_of(r.operands, r.operands + r.operand_count, is_empty)) {
+    try {
+      auto* made = new regie_executable{threads, DnnlRun(device.dnnl.get(), blob, r)};
+      if (std::get<DnnlRun>(made->run).repacked()) {
+        ++device.repacked;
+        const std::string text = "a weight of " + blob.op.op() + " was packed again for these shapes";
+        device.host->log(REGIE_LOG_DEBUG, regie::sdk::lit("host_cpu"), regie::sdk::str(text));
+      }
+      return made;
+    } catch (const Failure& f) {
+      if (f.code != REGIE_UNSUPPORTED) throw;
+      reason = f.message;
+    }
+  }
+  const std::string text = blob.op.op() + " runs by its reference kernel at these shapes: " + reason;
+  device.host->log(REGIE_LOG_INFO, regie::sdk::lit("host_cpu"), regie::sdk::str(text));
+  Bytes plain = blob.packed_operand == REGIE_NONE ? Bytes() : unpack(device.dnnl.get(), blob, r);
+  return new regie_executable{threads, ReferenceRun(device.catcher, blob.op, r, blob.packed_operand, std::move(plain))};
+}
+
+struct ScratchOf {
+  uint64_t operator()(const regie_executable::Nothing&) const { return 0; }
+  template <class Run>
+  uint64_t operator()(const Run& run) const {
+    return run.scratch_bytes();
+  }
+};
+
+regie_status prepare(regie_loaded_kernel* kernel, const regie_tensor* operands, uint32_t operand_count,
+                     const regie_tensor* results, uint32_t result_count, uint32_t threads, regie_executable** executable,
+                     uint64_t* scratch_bytes) {
+  return regie::sdk::guard(kernel->device->host, [&] {
+    const PrepareRequest request{operands, operand_count, results, result_count};
+    Width width(threads);
+    const bool nothing = result_count > 0 && std::all_of(results, results + result_count, [](const regie_tensor& t) {
+                           return t.elem == REGIE_ELEM_UNKNOWN || is_empty(t);
+                         });
+    regie_executable* made = nullptr;
+    if (nothing)
+      made = new regie_executable{threads, regie_executable::Nothing{}};
+    else if (auto* blob = std::get_if<DnnlBlob>(&kernel->content))
+      made = prepare_dnnl(*kernel, *blob, request, threads);
+    else
+      made = new regie_executable{
+          threads, ReferenceRun(kernel->device->catcher, std::get<regie::sdk::OpBlob>(kernel->content), request)};
+    *scratch_bytes = std::visit(ScratchOf{}, made->run);
+    *executable = made;
+  });
+}
+void executable_release(regie_executable* executable) { delete executable; }
+
+struct Launcher {
+  const regie_launch& launch;
+  dnnl_stream_t stream;
+  std::string* words;
+  regie_status operator()(regie_executable::Nothing&) const { return REGIE_OK; }
+  regie_status operator()(ReferenceRun& run) const { return run.run(launch, words); }
+  regie_status operator()(DnnlRun& run) const { return run.run(launch, stream, words); }
+};
+
+regie_status launch(regie_stream* stream, const regie_executable* executable, const regie_launch* request) {
+  if (stream->code != REGIE_OK) return stream->state();
+  auto* mine = const_cast<regie_executable*>(executable);  // see executable.h: one run at a time
+  if (request->begin_ns) *request->begin_ns = clock_ns();
+  std::string words;
+  regie_status code;
+  {
+    Width width(mine->threads);
+    code = std::visit(Launcher{*request, stream->dnnl.get(), &words}, mine->run);
+  }
+  if (request->end_ns) *request->end_ns = clock_ns();
+  if (code == REGIE_OK) return REGIE_OK;
+  return stream->fail(code, "task " + std::to_string(request->task) + ": " + words);
+}
+
+regie_status copy(regie_stream* stream, uint32_t, void* to, const void* from, uint64_t bytes) {
+  if (stream->code != REGIE_OK) return stream->state();
+  if (bytes && to != from) std::memmove(to, from, bytes);
+  return REGIE_OK;
+}
+regie_status call_host(regie_stream* stream, void (*function)(void*), void* context) {
+  if (stream->code != REGIE_OK) return stream->state();
+  function(context);
+  return REGIE_OK;
+}
+
+regie_status fence_create(regie_device* device, regie_fence** fence) {
+  return regie::sdk::guard(device->host, [&] { *fence = new regie_fence{device, {}}; });
+}
+void fence_destroy(regie_fence* fence) { delete fence; }
+regie_status fence_signal(regie_stream* stream, regie_fence* fence, uint64_t value) {
+  if (stream->code != REGIE_OK) {
+    fence->timeline.fail(stream->words);
+    return stream->state();
+  }
+  fence->timeline.signal(value);
+  return REGIE_OK;
+}
+regie_status fence_wait(regie_stream* stream, regie_fence* fence, uint64_t value) {
+  if (stream->code != REGIE_OK) return stream->state();
+  std::string words;
+  regie_status code = fence->timeline.wait(value, stream->device->settings.wait_timeout_ns, &words);
+  return code == REGIE_OK ? REGIE_OK : stream->fail(code, std::move(words));
+}
+regie_status host_wait(regie_fence* fence, uint64_t value, uint64_t timeout_ns) {
+  std::string words;
+  regie_status code = fence->timeline.wait(value, timeout_ns, &words);
+  return code == REGIE_OK ? REGIE_OK : regie::sdk::fail(fence->device->host, code, words);
+}
+
+uint64_t now(regie_device*) { return clock_ns(); }
+
+constexpr regie_device_info kDevices[] = {{regie::sdk::lit("host_cpu"), regie::sdk::lit("this computer's processor")}};
+
+}  // namespace
+
+regie_device::regie_device(const regie_host* h, const regie_config* params)
+    : host(h), catcher(h), settings(read_settings(params)), dnnl(make_engine()), capabilities(list_capabilities()) {
+  description.struct_size = sizeof description;
+  description.space_count = 1;
+  description.spaces = kSpaces;
+  description.format_count = std::size(kFormats);
+  description.formats = kFormats;
+  description.capability_count = static_cast<uint32_t>(capabilities.size());
+  description.capabilities = capabilities.data();
+  description.limits = {256, 65536, 65536, 1, settings.wait_timeout_ns};
+}
+
+namespace host_cpu {
+extern const regie_device_table device_table = {regie::sdk::head(sizeof(regie_device_table), REGIE_DIGEST_DEVICE),
+                                                1,
+                                                0,
+                                                kDevices,
+                                                create,
+                                                destroy,
+                                                describe_device,
+                                                allocate,
+                                                release,
+                                                stream_create,
+                                                stream_destroy,
+                                                stream_wait,
+                                                kernel_load,
+                                                kernel_release,
+                                                prepare,
+                                                executable_release,
+                                                launch,
+                                                copy,
+                                                call_host,
+                                                fence_create,
+                                                fence_destroy,
+                                                fence_signal,
+                                                fence_wait,
+                                                host_wait,
+                                                now};
+}  // namespace host_cpu

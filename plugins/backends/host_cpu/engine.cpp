@@ -1,0 +1,279 @@
+// The compile-time half: answers for nodes, packs weights, writes kernels. Operators that oneDNN covers go to oneDNN; the
+// rest to the operator's reference kernel, and the answer says so.
+
+#include "regie/c/engine.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "executable.h"
+#include "kernel_blob.h"
+#include "regie/c/pass.h"
+#include "regie/reference_kernel.hpp"
+#include "regie_digests.h"
+#include "settings.h"
+#include "tables.h"
+
+using regie::sdk::Attrs;
+using regie::sdk::Failure;
+using namespace host_cpu;
+
+struct regie_engine {
+  regie_engine(const regie_host* h, const regie_config* params)
+      : host(h), catcher(h), settings(read_settings(params)), dnnl(make_engine()) {}
+  const regie_host* host;
+  regie::sdk::WordCatcher catcher;
+  Settings settings;
+  Engine dnnl;
+  std::string reason;  // of the last answer
+};
+
+namespace {
+
+uint64_t tensor_bytes(const regie_tensor& t) {
+  if (t.elem == REGIE_ELEM_UNKNOWN) return 0;
+  return (static_cast<uint64_t>(regie::sdk::count_of(t)) * std::max(regie::sdk::elem_bits(t.elem), 8u) + 7) / 8;
+}
+
+// A node at its reference shapes.
+struct Work {
+  Work(const regie_graph* graph, uint32_t id, const regie_engine_shapes& shapes)
+      : node(graph->nodes[id]),
+        op(regie::sdk::sv(node.op)),
+        attrs(node.attrs, node.attrs + node.attr_count),
+        operands(shapes.operands, shapes.operands + node.operand_count),
+        results(shapes.results, shapes.results + node.result_count) {
+    for (const regie_tensor& t : operands) bytes += static_cast<double>(tensor_bytes(t));
+    for (const regie_tensor& t : results) {
+      bytes += static_cast<double>(tensor_bytes(t));
+      if (t.elem != REGIE_ELEM_UNKNOWN) elements = std::max(elements, static_cast<double>(regie::sdk::count_of(t)));
+      if (t.elem != REGIE_ELEM_UNKNOWN && regie::sdk::count_of(t) == 0) empty = true;
+    }
+    for (const regie_tensor& t : operands) {
+      if (t.elem == REGIE_ELEM_UNKNOWN) continue;
+      elements = std::max(elements, static_cast<double>(regie::sdk::count_of(t)));
+      if (regie::sdk::count_of(t) == 0) empty = true;
+    }
+  }
+  Attrs attributes() const { return Attrs(node); }
+  Operation describe() const {
+    if (empty) throw Failure(REGIE_UNSUPPORTED, "a tensor has no element at the reference shapes");
+    return host_cpu::describe(op, attributes(), operands.data(), node.operand_count, results.data(), node.result_count);
+  }
+  const regie_node& node;
+  std::string_view op;
+  std::vector<regie_attr> attrs;
+  std::vector<regie_tensor> operands, results;
+  double bytes = 0, elements = 0;
+  bool empty = false;
+};
+
+// Measured (docs/backends.md): row-major convolution is an im2col GEMM, and loses to the blocked kernels by far even with
+// two reorders around them. Pooling and matrix products have nothing to win.
+Layout choose_layout(const regie_engine& e, const Operation& op) {
+  if (e.settings.layout) return *e.settings.layout;
+  return op.kind == Operation::kConvolution ? Layout::kOwn : Layout::kPlain;
+}
+
+struct Choice {
+  Operation op;
+  Layout layout;
+  Lowered lowered;
+  bool pack = false;  // the weights are constant and oneDNN wants them otherwise than they are
+};
+
+Choice choose(const regie_engine& e, const Work& work) {
+  Choice c{work.describe(), Layout::kPlain, {}, false};
+  c.layout = choose_layout(e, c.op);
+  const bool constant = c.op.weights.ndims && work.operands[c.op.weights_operand].data;
+  c.lowered = lower(e.dnnl.get(), c.op, c.layout, constant);
+  if (constant && !same_layout(c.lowered.weights, c.op.weights)) {
+    c.pack = is_storable(c.lowered.weights);
+    if (!c.pack) c.lowered = lower(e.dnnl.get(), c.op, c.layout, false);
+  }
+  return c;
+}
+
+// Empty: the reference kernel takes it. `words` tells why not.
+std::string reference_problem(const regie_engine& e, const Work& work) {
+  if (work.node.region_count) return "it has regions";
+  auto reference = regie::sdk::find_reference(e.catcher, work.op);
+  if (!reference) return "no plug-in has a reference kernel for " + std::string(work.op);
+  if (reference->flags() & REGIE_OP_DYNAMIC_RESULT)
+    return "a result's shape is known only after it has run, which launches do not cover";
+  try {
+    regie::sdk::ReferenceKernel probe(e.catcher, *reference, work.op, work.attrs, work.operands.data(),
+                                      work.node.operand_count, work.results.data(), work.node.result_count);
+  } catch (const Failure& f) {
+    return f.message;
+  }
+  return {};
+}
+
+regie_status create(uint32_t, const regie_host* host, const regie_config* params, regie_engine** engine) {
+  return regie::sdk::guard(host, [&] { *engine = new regie_engine(host, params); });
+}
+void destroy(regie_engine* engine) { delete engine; }
+
+regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const regie_engine_shapes* shapes,
+                 regie_answer* answer) {
+  return regie::sdk::guard(e->host, [&] {
+    *answer = {};
+    Work work(graph, node, *shapes);
+    const Settings& s = e->settings;
+    std::string why_not_onednn;
+    double flops = 4 * work.elements;
+    if (is_lowered(work.op)) {
+      try {
+        Choice c = choose(*e, work);
+        answer->can = 1;
+        answer->cost_ns = s.overhead_ns + std::max(c.op.flops / s.flops_per_ns, work.bytes / s.bytes_per_ns);
+        e->reason = "oneDNN " + c.lowered.implementation;
+        answer->reason = regie::sdk::str(e->reason);
+        return;
+      } catch (const Failure& f) {
+        if (f.code != REGIE_UNSUPPORTED) throw;
+        why_not_onednn = f.message;
+      }
+    }
+    std::string problem = reference_problem(*e, work);
+    answer->can = problem.empty();
+    answer->reference = answer->can;
+    answer->cost_ns = s.overhead_ns + std::max(flops / s.reference_flops_per_ns, work.bytes / s.bytes_per_ns);
+    e->reason = problem.empty() ? "reference kernel" : problem;
+    if (!why_not_onednn.empty()) e->reason += "; not by oneDNN: " + why_not_onednn;
+    answer->reason = regie::sdk::str(e->reason);
+  });
+}
+
+bool same_type(const regie_type& a, const regie_type& b) {
+  return a.elem == b.elem && a.container == b.container && a.rank == b.rank && a.rank >= 0 &&
+         std::equal(a.dims, a.dims + a.rank, b.dims);
+}
+
+uint32_t alias(regie_engine* e, const regie_graph* graph, uint32_t id, uint32_t result, uint32_t operand) {
+  const regie_node& n = graph->nodes[id];
+  if (result != 0 || operand >= n.operand_count || n.result_count == 0) return REGIE_ALIAS_NONE;
+  const uint32_t from = n.operands[operand], to = n.results[0];
+  if (from == REGIE_NONE || to == REGIE_NONE || n.region_count) return REGIE_ALIAS_NONE;
+  const std::string_view op = regie::sdk::sv(n.op);
+  const bool same = same_type(graph->values[from].type, graph->values[to].type);
+  if (is_lowered(op)) {
+    // Only as the residual, and only if no other operand is that value: it is read until the last element is written.
+    const bool alone = std::count(n.operands, n.operands + n.operand_count, from) == 1;
+    return operand == residual_operand(op) && same && alone ? REGIE_ALIAS_INPLACE : REGIE_ALIAS_NONE;
+  }
+  auto reference = regie::sdk::find_reference(e->catcher, op);
+  if (!reference) return REGIE_ALIAS_NONE;
+  if (regie::sdk::reference_is_view(*reference, result, operand)) return REGIE_ALIAS_VIEW;
+  return (reference->flags() & REGIE_OP_INPLACE) && same ? REGIE_ALIAS_INPLACE : REGIE_ALIAS_NONE;
+}
+
+uint32_t accept_fusion(regie_engine* e, const regie_graph* graph, uint32_t id, regie_str* reason) {
+  const regie_node& n = graph->nodes[id];
+  if (!is_lowered(regie::sdk::sv(n.op))) return 1;
+  e->reason = activation_problem(Attrs(n));
+  *reason = regie::sdk::str(e->reason);
+  return e->reason.empty();
+}
+
+// What a device must have to run a packed weight without packing it again.
+std::optional<std::string_view> needed_capability() {
+  const auto isa = static_cast<uint32_t>(dnnl_get_effective_cpu_isa());
+  auto has = [&](dnnl_cpu_isa_t wanted) { return (isa & static_cast<uint32_t>(wanted)) == static_cast<uint32_t>(wanted); };
+  if (has(dnnl_cpu_isa_avx512_core)) return "avx512_core";
+  if (has(dnnl_cpu_isa_avx2)) return "avx2";
+  return std::nullopt;
+}
+
+void emit_reference(regie_engine& e, const regie_engine_compile& request, const Work& work) {
+  if (std::string problem = reference_problem(e, work); !problem.empty())
+    throw Failure(REGIE_UNSUPPORTED, "host_cpu cannot run " + std::string(work.op) + ": " + problem);
+  auto reference = regie::sdk::find_reference(e.catcher, work.op);
+  regie::sdk::ReferenceKernel kernel(e.catcher, *reference, work.op, work.attrs, work.operands.data(),
+                                     work.node.operand_count, work.results.data(), work.node.result_count);
+  regie::sdk::BlobWriter out;
+  regie::sdk::write_op(out, work.op, work.node.attrs, work.node.attr_count, work.node.region_count);
+  const std::string blob = out.take(), name = "reference " + std::string(work.op);
+  regie_kernel k{};
+  k.struct_size = sizeof k;
+  k.flags = REGIE_KERNEL_ANY_SHAPE | REGIE_KERNEL_REFERENCE;
+  k.format = regie::sdk::str(kReferenceFormat);
+  k.name = regie::sdk::str(name);
+  k.blob = blob.data();
+  k.blob_size = blob.size();
+  k.scratch_bytes = kernel.scratch_bytes();
+  const uint32_t residual = residual_operand(work.op);
+  if (residual < work.operands.size() && work.operands[residual].elem != REGIE_ELEM_UNKNOWN) {
+    const ReferenceScratch scratch = plan_reference_scratch(k.scratch_bytes, work.operands[residual]);
+    k.scratch_bytes = scratch.residual_at + scratch.residual_bytes;
+  }
+  regie::sdk::check(request.emit(&request, &k));
+}
+
+void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work& work, const Choice& c) {
+  const std::string blob = write_dnnl_blob(work.op, work.attrs, c.layout, work.operands, work.results,
+                                           c.pack ? c.op.weights_operand : REGIE_NONE, c.lowered.weights);
+  const std::string name = "oneDNN " + c.lowered.implementation;
+  regie_kernel k{};
+  k.struct_size = sizeof k;
+  k.flags = REGIE_KERNEL_ANY_SHAPE;
+  k.format = regie::sdk::str(kDnnlFormat);
+  k.name = regie::sdk::str(name);
+  k.blob = blob.data();
+  k.blob_size = blob.size();
+  uint64_t reorders = 0;
+  if (!same_layout(c.op.src, c.lowered.src)) make_reorder(e.dnnl.get(), c.op.src, c.lowered.src, &reorders);
+  if (!same_layout(c.op.dst, c.lowered.dst)) {
+    make_reorder(e.dnnl.get(), c.lowered.dst, c.op.dst, &reorders);
+    if (c.op.residual_operand != REGIE_NONE) make_reorder(e.dnnl.get(), c.op.dst, c.lowered.dst, &reorders);
+  }
+  k.scratch_bytes = plan_scratch(c.op, c.lowered, reorders).bytes;
+  if (!c.pack) return regie::sdk::check(request.emit(&request, &k));
+
+  const uint64_t bytes = dnnl_memory_desc_get_size(&c.lowered.weights);
+  const Bytes packed = make_bytes(bytes);
+  reorder_now(e.dnnl.get(), c.op.weights, work.operands[c.op.weights_operand].data, c.lowered.weights, packed.get());
+  const std::string layout = "opaque:host_cpu:" + layout_digest(c.lowered.weights);
+  regie_packed_weight weight{c.op.weights_operand, 64, packed.get(), bytes, regie::sdk::str(layout)};
+  k.weight_count = 1;
+  k.weights = &weight;
+  regie_str capability{};
+  if (auto needed = needed_capability()) {
+    capability = regie::sdk::str(*needed);
+    k.requires_count = 1;
+    k.requires_ = &capability;
+  }
+  regie::sdk::check(request.emit(&request, &k));
+}
+
+regie_status compile(regie_engine* e, const regie_engine_compile* request) {
+  return regie::sdk::guard(e->host, [&] {
+    Width width(request->threads);
+    Work work(request->graph, request->node, request->shapes);
+    std::optional<Choice> choice;
+    if (is_lowered(work.op)) {
+      try {
+        choice = choose(*e, work);
+      } catch (const Failure& f) {
+        if (f.code != REGIE_UNSUPPORTED) throw;
+      }
+    }
+    if (choice)
+      emit_dnnl(*e, *request, work, *choice);
+    else
+      emit_reference(*e, *request, work);
+  });
+}
+
+constexpr regie_engine_info kEngines[] = {
+    {regie::sdk::lit("host_cpu"), regie::sdk::lit("oneDNN where it helps, reference kernels for the rest")}};
+
+}  // namespace
+
+namespace host_cpu {
+extern const regie_engine_table engine_table = {regie::sdk::head(sizeof(regie_engine_table), REGIE_DIGEST_ENGINE),
+                                                1, 0, kEngines, create, destroy, ask, alias, nullptr, accept_fusion, compile};
+}  // namespace host_cpu

@@ -1,0 +1,235 @@
+#include "executable.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace host_cpu {
+
+using regie::sdk::Failure;
+
+void FreeDelete::operator()(void* p) const { std::free(p); }
+
+Bytes make_bytes(uint64_t bytes) {
+  void* p = std::aligned_alloc(64, std::max<uint64_t>(64, (bytes + 63) / 64 * 64));
+  if (!p) throw std::bad_alloc();
+  return Bytes(p);
+}
+
+namespace {
+
+regie::sdk::ReferenceOp find_kernel(const regie::sdk::WordCatcher& catcher, const std::string& op) {
+  if (auto found = regie::sdk::find_reference(catcher, op)) return *found;
+  throw Failure(REGIE_NOT_FOUND, "no plug-in has a reference kernel for " + op + "; add the one that it was compiled with");
+}
+
+// The weight's row-major description for a reference kernel, taken from its own dimensions.
+dnnl_memory_desc_t row_major(const dnnl_memory_desc_t& like) {
+  dnnl_dims_t strides{};
+  int64_t stride = 1;
+  for (int i = like.ndims; i-- > 0; stride *= like.dims[i]) strides[i] = stride;
+  dnnl_memory_desc_t desc{};
+  check(dnnl_memory_desc_init_by_strides(&desc, like.ndims, like.dims, like.data_type, strides), "describing a weight");
+  return desc;
+}
+
+const void* packed_bytes(const DnnlBlob& blob, const PrepareRequest& request) {
+  const void* data = request.operands[blob.packed_operand].data;
+  if (!data) throw Failure(REGIE_INVALID_INPUT, "the packed weight was not handed to prepare");
+  return data;
+}
+
+}  // namespace
+
+Bytes unpack(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& request) {
+  // A weight that was transposed in the model (transB) is packed from a transposed view: its axes are the matrix's.
+  const regie_tensor& t = request.operands[blob.packed_operand];
+  dnnl_memory_desc_t desc = row_major(blob.packed);
+  const bool transposed = regie::sdk::Attrs(blob.op.attrs().data(), static_cast<uint32_t>(blob.op.attrs().size()))
+                              .integer("transB", 0) != 0;
+  if (transposed && blob.packed.ndims >= 2) {
+    const int n = desc.ndims;
+    auto& strides = desc.format_desc.blocking.strides;
+    strides[n - 1] = desc.dims[n - 2];
+    strides[n - 2] = 1;
+  }
+  const uint64_t bytes = dnnl_memory_desc_get_size(&desc);
+  if (t.rank < 0 || static_cast<uint64_t>(regie::sdk::count_of(t)) * 4 != bytes)
+    throw Failure(REGIE_CORRUPT, "the packed weight of a kernel has another size than its operand");
+  Bytes plain = make_bytes(bytes);
+  reorder_now(engine, blob.packed, packed_bytes(blob, request), desc, plain.get());
+  return plain;
+}
+
+ReferenceScratch plan_reference_scratch(uint64_t kernel_bytes, const regie_tensor& residual) {
+  ReferenceScratch plan;
+  plan.residual_at = (kernel_bytes + 63) / 64 * 64;
+  plan.residual_bytes = (static_cast<uint64_t>(regie::sdk::count_of(residual)) * regie::sdk::elem_bits(residual.elem) + 7) / 8;
+  return plan;
+}
+
+// --- reference ---------------------------------------------------------------------------------------------------
+
+ReferenceRun::ReferenceRun(const regie::sdk::WordCatcher& catcher, const regie::sdk::OpBlob& op,
+                           const PrepareRequest& r, uint32_t operand, Bytes unpacked)
+    : catcher_(catcher),
+      operand_(operand),
+      residual_(residual_operand(op.op())),
+      unpacked_(std::move(unpacked)),
+      operands_(r.operands, r.operands + r.operand_count),
+      kernel_([&] {
+        if (operand_ != REGIE_NONE) operands_[operand_].data = unpacked_.get();
+        return regie::sdk::ReferenceKernel(catcher, find_kernel(catcher, op.op()), op.op(), op.attrs(), operands_.data(),
+                                           r.operand_count, r.results, r.result_count);
+      }()) {
+  residual_at_ = kernel_.scratch_bytes();
+  if (residual_ >= r.operand_count || operands_[residual_].elem == REGIE_ELEM_UNKNOWN) {
+    residual_ = REGIE_NONE;
+    return;
+  }
+  const ReferenceScratch scratch = plan_reference_scratch(residual_at_, operands_[residual_]);
+  residual_at_ = scratch.residual_at;
+  residual_bytes_ = scratch.residual_bytes;
+}
+
+regie_status ReferenceRun::run(const regie_launch& launch, std::string* words) {
+  const bool aliased = residual_ != REGIE_NONE && launch.operands[residual_].data == launch.results[0].data;
+  if (operand_ == REGIE_NONE && !aliased) return kernel_.run(catcher_, launch.operands, launch.results, launch.scratch, words);
+  std::copy(launch.operands, launch.operands + launch.operand_count, operands_.begin());
+  if (operand_ != REGIE_NONE) operands_[operand_].data = unpacked_.get();
+  if (aliased) {
+    char* copy = static_cast<char*>(launch.scratch) + residual_at_;
+    std::memcpy(copy, launch.operands[residual_].data, residual_bytes_);
+    operands_[residual_].data = copy;
+  }
+  return kernel_.run(catcher_, operands_.data(), launch.results, launch.scratch, words);
+}
+
+// --- oneDNN ------------------------------------------------------------------------------------------------------
+
+void DnnlRun::add(Memory& memory, int argument, uint32_t operand) {
+  args_.push_back({argument, memory.get()});
+  bound_.push_back({memory.get(), operand});
+  memories_.push_back(std::move(memory));
+}
+
+void DnnlRun::prepare_weights(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& request,
+                              Lowered& lowered) {
+  const bool packed = blob.packed_operand != REGIE_NONE;
+  if (packed && (blob.packed_operand != op_.weights_operand || blob.packed.ndims != op_.weights.ndims ||
+                 !std::equal(blob.packed.dims, blob.packed.dims + blob.packed.ndims, op_.weights.dims)))
+    throw Failure(REGIE_CORRUPT, "the packed weight of a kernel has another shape than its operand");
+  if (!packed) {
+    lowered = lower(engine, op_, blob.layout, false);
+    return;
+  }
+  try {
+    lowered = lower(engine, op_, blob.layout, true, &blob.packed);
+  } catch (const Failure& f) {
+    if (f.code != REGIE_UNSUPPORTED) throw;
+    lowered = lower(engine, op_, blob.layout, true);
+    repacked_ = make_bytes(dnnl_memory_desc_get_size(&lowered.weights));
+    reorder_now(engine, blob.packed, packed_bytes(blob, request), lowered.weights, repacked_.get());
+  }
+}
+
+DnnlRun::DnnlRun(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& r)
+    : op_(describe(blob.op.op(),
+                   regie::sdk::Attrs(blob.op.attrs().data(), static_cast<uint32_t>(blob.op.attrs().size())), r.operands,
+                   r.operand_count, r.results, r.result_count)) {
+  Lowered lowered;
+  prepare_weights(engine, blob, r, lowered);
+  primitive_ = make_primitive(lowered.desc);
+  dst_bytes_ = dnnl_memory_desc_get_size(&op_.dst);
+
+  uint64_t reorders = 0;
+  src_ = make_memory(engine, lowered.src);
+  dst_ = make_memory(engine, lowered.dst);
+  args_ = {{DNNL_ARG_SRC, src_.get()}, {DNNL_ARG_DST, dst_.get()}};
+  if (!same_layout(op_.src, lowered.src)) {
+    reorder_src_ = make_reorder(engine, op_.src, lowered.src, &reorders);
+    plain_src_ = make_memory(engine, op_.src);
+    src_args_ = {{DNNL_ARG_FROM, plain_src_.get()}, {DNNL_ARG_TO, src_.get()}};
+  }
+  if (!same_layout(op_.dst, lowered.dst)) {
+    reorder_dst_ = make_reorder(engine, lowered.dst, op_.dst, &reorders);
+    plain_dst_ = make_memory(engine, op_.dst);
+    dst_args_ = {{DNNL_ARG_FROM, dst_.get()}, {DNNL_ARG_TO, plain_dst_.get()}};
+    if (op_.residual_operand != REGIE_NONE) {
+      reorder_residual_ = make_reorder(engine, op_.dst, lowered.dst, &reorders);
+      plain_residual_ = make_memory(engine, op_.dst);
+      residual_args_ = {{DNNL_ARG_FROM, plain_residual_.get()}, {DNNL_ARG_TO, dst_.get()}};
+    }
+  }
+  if (op_.weights.ndims) {
+    Memory weights = make_memory(engine, lowered.weights);
+    if (repacked_) {
+      check(dnnl_memory_set_data_handle(weights.get(), repacked_.get()), "setting an address");
+      args_.push_back({DNNL_ARG_WEIGHTS, weights.get()});
+      memories_.push_back(std::move(weights));
+    } else {
+      add(weights, DNNL_ARG_WEIGHTS, op_.weights_operand);
+    }
+  }
+  if (op_.bias.ndims) {
+    Memory bias = make_memory(engine, op_.bias);
+    add(bias, DNNL_ARG_BIAS, op_.bias_operand);
+  }
+  for (size_t i = 0; i < op_.post.size(); ++i) {
+    if (op_.post[i].kind != PostOp::kBinaryAdd) continue;
+    Memory addend = make_memory(engine, op_.post[i].memory);
+    add(addend, DNNL_ARG_ATTR_MULTIPLE_POST_OP(static_cast<int>(i)) | DNNL_ARG_SRC_1, op_.post[i].operand);
+  }
+  scratch_ = plan_scratch(op_, lowered, reorders);
+  const uint64_t pad = std::max(lowered.scratchpad, reorders);
+  if (pad) {
+    dnnl_memory_desc_t desc{};
+    const dnnl_dims_t dims = {static_cast<dnnl_dim_t>(pad)};
+    check(dnnl_memory_desc_init_by_tag(&desc, 1, dims, dnnl_u8, dnnl_a), "describing the scratchpad");
+    scratchpad_ = make_memory(engine, desc);
+    for (auto* args : {&args_, &src_args_, &dst_args_, &residual_args_})
+      if (!args->empty()) args->push_back({DNNL_ARG_SCRATCHPAD, scratchpad_.get()});
+  }
+}
+
+void DnnlRun::set_addresses(const regie_launch& launch) {
+  auto set = [](const Memory& memory, void* data) {
+    if (memory) check(dnnl_memory_set_data_handle(memory.get(), data), "setting an address");
+  };
+  char* scratch = static_cast<char*>(launch.scratch);
+  void* src = launch.operands[op_.src_operand].data;
+  void* dst = launch.results[0].data;
+  set(scratchpad_, scratch + scratch_.scratchpad);
+  set(plain_src_, src);
+  set(src_, plain_src_ ? scratch + scratch_.src : src);
+  set(plain_dst_, dst);
+  set(dst_, plain_dst_ ? scratch + scratch_.dst : dst);
+  if (op_.residual_operand != REGIE_NONE) {
+    void* residual = launch.operands[op_.residual_operand].data;
+    set(plain_residual_, residual);
+    // The sum is taken from what stands in the result; unless the plan put the residual there, it is copied first.
+    if (!plain_residual_ && residual != dst) std::memcpy(dst, residual, dst_bytes_);
+  }
+  for (const Bound& b : bound_)
+    check(dnnl_memory_set_data_handle(b.memory, launch.operands[b.operand].data), "setting an address");
+}
+
+regie_status DnnlRun::run(const regie_launch& launch, dnnl_stream_t stream, std::string* words) {
+  try {
+    set_addresses(launch);
+    auto execute = [&](const Primitive& p, const std::vector<dnnl_exec_arg_t>& args) {
+      if (p) check(dnnl_primitive_execute(p.get(), stream, static_cast<int>(args.size()), args.data()), "running");
+    };
+    execute(reorder_src_, src_args_);
+    execute(reorder_residual_, residual_args_);
+    execute(primitive_, args_);
+    execute(reorder_dst_, dst_args_);
+    return REGIE_OK;
+  } catch (const Failure& f) {
+    *words = f.message;
+    return REGIE_DEVICE;
+  }
+}
+
+}  // namespace host_cpu

@@ -1,0 +1,88 @@
+// A kernel made ready for concrete shapes: primitives created, arguments laid out, so that a launch only sets addresses.
+//
+// An executable is changed by a launch (its memory objects carry the addresses of the call) and therefore belongs to one
+// run at a time; kernels are immutable and may be prepared many times at once.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernel_blob.h"
+#include "primitive.h"
+#include "regie/c/device.h"
+#include "regie/reference_kernel.hpp"
+
+namespace host_cpu {
+
+struct FreeDelete {
+  void operator()(void* p) const;
+};
+using Bytes = std::unique_ptr<void, FreeDelete>;
+Bytes make_bytes(uint64_t bytes);  // aligned to 64
+
+struct PrepareRequest {
+  const regie_tensor* operands;
+  uint32_t operand_count;
+  const regie_tensor* results;
+  uint32_t result_count;
+};
+
+struct ReferenceScratch {
+  uint64_t residual_at = 0, residual_bytes = 0;
+};
+ReferenceScratch plan_reference_scratch(uint64_t kernel_bytes, const regie_tensor& residual);
+
+// An operator by its reference kernel. A residual may lie on the result, as the engine allows for the operators that have
+// one (residual_operand); reference kernels do not, so it is then copied into scratch first.
+class ReferenceRun {
+ public:
+  // `unpacked`: plain bytes that take the place of operand `operand` at each launch, where the model holds packed ones.
+  ReferenceRun(const regie::sdk::WordCatcher& catcher, const regie::sdk::OpBlob& op, const PrepareRequest& request,
+               uint32_t operand = REGIE_NONE, Bytes unpacked = {});
+  uint64_t scratch_bytes() const { return residual_at_ + residual_bytes_; }
+  regie_status run(const regie_launch& launch, std::string* words);
+
+ private:
+  const regie::sdk::WordCatcher& catcher_;
+  uint32_t operand_, residual_;
+  uint64_t residual_at_ = 0, residual_bytes_ = 0;  // in scratch, after the kernel's own
+  Bytes unpacked_;
+  std::vector<regie_tensor> operands_;  // of the launch, with other addresses put in
+  regie::sdk::ReferenceKernel kernel_;
+};
+
+// An operator by oneDNN. Throws UNSUPPORTED from the constructor where it is to be done otherwise.
+class DnnlRun {
+ public:
+  DnnlRun(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& request);
+  uint64_t scratch_bytes() const { return scratch_.bytes; }
+  bool repacked() const { return repacked_ != nullptr; }
+  regie_status run(const regie_launch& launch, dnnl_stream_t stream, std::string* words);
+
+ private:
+  void add(Memory& memory, int argument, uint32_t operand);
+  void prepare_weights(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& request, Lowered& lowered);
+  void set_addresses(const regie_launch& launch);
+
+  // A memory object whose address comes from the launch.
+  struct Bound {
+    dnnl_memory_t memory;
+    uint32_t operand;
+  };
+  Operation op_;
+  ScratchPlan scratch_;
+  Bytes repacked_;
+  std::vector<Memory> memories_;
+  std::vector<Bound> bound_;
+  Memory scratchpad_, src_, dst_, plain_src_, plain_dst_, plain_residual_;
+  Primitive primitive_, reorder_src_, reorder_dst_, reorder_residual_;
+  std::vector<dnnl_exec_arg_t> args_, src_args_, dst_args_, residual_args_;
+  uint64_t dst_bytes_ = 0;
+};
+
+// Plain bytes of a packed weight, for kernels that know no packing.
+Bytes unpack(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& request);
+
+}  // namespace host_cpu

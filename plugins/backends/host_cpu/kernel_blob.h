@@ -1,0 +1,47 @@
+// The kernel formats of host_cpu as bytes.
+//
+// "host_cpu.reference/1": the operator (regie/op_blob.hpp), nothing else.
+// "host_cpu.onednn/1": "RGHC", u32 version, u32 oneDNN major, minor, patch, u32 its instruction set; the operator; u32
+// layout; u32 operands, u32 results, each as u16 element type, u32 rank, i64 reference dimensions; u32 operand whose
+// bytes are a packed weight, or REGIE_NONE, and then its layout: u32 rank; per axis i64 size, padded size, stride; u32
+// inner blocks, each u32 axis and i64 size; u64 bytes. The layout describes plain data, so that any oneDNN can reorder it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dnnl_handles.h"
+#include "primitive.h"
+#include "regie/op_blob.hpp"
+
+namespace host_cpu {
+
+constexpr char kReferenceFormat[] = "host_cpu.reference/1";
+constexpr char kDnnlFormat[] = "host_cpu.onednn/1";
+
+struct TensorNote {
+  regie_elem elem = REGIE_ELEM_UNKNOWN;
+  std::vector<int64_t> dims;
+};
+
+struct DnnlBlob {
+  regie::sdk::OpBlob op;
+  Layout layout = Layout::kPlain;
+  std::vector<TensorNote> operands, results;  // as at compile time
+  uint32_t packed_operand = REGIE_NONE;
+  dnnl_memory_desc_t packed{};
+  uint64_t packed_bytes = 0;
+};
+
+std::string write_dnnl_blob(std::string_view op, const std::vector<regie_attr>& attrs, Layout layout,
+                            const std::vector<regie_tensor>& operands, const std::vector<regie_tensor>& results,
+                            uint32_t packed_operand, const dnnl_memory_desc_t& packed);
+// Throws Failure(CORRUPT) for everything that is not such a blob.
+DnnlBlob read_dnnl_blob(const void* data, uint64_t size);
+
+// Can this layout be written into a blob: blocked, and nothing beside the blocks?
+bool is_storable(const dnnl_memory_desc_t& desc);
+// Short name of a layout for "opaque:host_cpu:<digest>".
+std::string layout_digest(const dnnl_memory_desc_t& desc);
+
+}  // namespace host_cpu

@@ -1,0 +1,154 @@
+#include "primitive.h"
+
+#include <algorithm>
+
+// Of libgomp, which every compiler's <omp.h> declares alike; the header itself is not always there for clang.
+extern "C" void omp_set_num_threads(int);
+extern "C" int omp_get_max_threads(void);
+
+namespace host_cpu {
+namespace {
+
+PrimitiveAttr make_attributes(const Operation& op) {
+  dnnl_primitive_attr_t raw = nullptr;
+  check(dnnl_primitive_attr_create(&raw), "creating attributes");
+  PrimitiveAttr attr(raw);
+  check(dnnl_primitive_attr_set_scratchpad_mode(attr.get(), dnnl_scratchpad_mode_user), "setting the scratchpad mode");
+  if (op.scale != 1)
+    check(dnnl_primitive_attr_set_output_scales(attr.get(), 1, 0, &op.scale), "setting the scale");
+  if (op.post.empty()) return attr;
+  dnnl_post_ops_t raw_ops = nullptr;
+  check(dnnl_post_ops_create(&raw_ops), "creating post-ops");
+  PostOps ops(raw_ops);
+  for (const PostOp& p : op.post) {
+    switch (p.kind) {
+      case PostOp::kSum: check(dnnl_post_ops_append_sum(ops.get(), p.alpha), "post-op sum"); break;
+      case PostOp::kEltwise:
+        check(dnnl_post_ops_append_eltwise(ops.get(), 1, p.alg, p.alpha, p.beta), "post-op for the activation");
+        break;
+      case PostOp::kBinaryAdd:
+        check(dnnl_post_ops_append_binary(ops.get(), dnnl_binary_add, &p.memory), "post-op add");
+        break;
+    }
+  }
+  check(dnnl_primitive_attr_set_post_ops(attr.get(), ops.get()), "setting post-ops");
+  return attr;
+}
+
+dnnl_memory_desc_t of_any_layout(const dnnl_memory_desc_t& desc) {
+  dnnl_memory_desc_t any{};
+  check(dnnl_memory_desc_init_by_tag(&any, desc.ndims, desc.dims, desc.data_type, dnnl_format_tag_any), "any layout");
+  return any;
+}
+
+PrimitiveDesc create(dnnl_engine_t engine, const_dnnl_op_desc_t desc, const PrimitiveAttr& attr) {
+  dnnl_primitive_desc_t h = nullptr;
+  check(dnnl_primitive_desc_create(&h, desc, attr.get(), engine, nullptr), "no implementation");
+  return PrimitiveDesc(h);
+}
+
+dnnl_memory_desc_t query(const PrimitiveDesc& desc, dnnl_query_t what) {
+  const dnnl_memory_desc_t* found = dnnl_primitive_desc_query_md(desc.get(), what, 0);
+  return found ? *found : dnnl_memory_desc_t{};
+}
+
+uint64_t round_up(uint64_t n) { return (n + 63) / 64 * 64; }
+
+}  // namespace
+
+Width::Width(uint32_t threads) : before_(omp_get_max_threads()) {
+  const int wanted = static_cast<int>(std::clamp<uint32_t>(threads, 1, 4096));
+  if (wanted != before_) omp_set_num_threads(wanted);
+}
+Width::~Width() {
+  if (omp_get_max_threads() != before_) omp_set_num_threads(before_);
+}
+
+Lowered lower(dnnl_engine_t engine, const Operation& op, Layout layout, bool free_weights,
+              const dnnl_memory_desc_t* packed) {
+  PrimitiveAttr attr = make_attributes(op);
+  const bool own = layout == Layout::kOwn;
+  dnnl_memory_desc_t src = own && op.kind == Operation::kConvolution ? of_any_layout(op.src) : op.src;
+  dnnl_memory_desc_t dst = own ? of_any_layout(op.dst) : op.dst;
+  dnnl_memory_desc_t weights = packed ? *packed : free_weights && op.weights.ndims ? of_any_layout(op.weights) : op.weights;
+  const dnnl_memory_desc_t* bias = op.bias.ndims ? &op.bias : nullptr;
+  Lowered out;
+  switch (op.kind) {
+    case Operation::kConvolution: {
+      dnnl_convolution_desc_t desc;
+      check(dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference, op.alg, &src, &weights, bias, &dst,
+                                                       op.strides, op.dilates, op.pad_l, op.pad_r),
+            "convolution");
+      out.desc = create(engine, &desc, attr);
+      break;
+    }
+    case Operation::kMatMul: {
+      dnnl_matmul_desc_t desc;
+      check(dnnl_matmul_desc_init(&desc, &src, &weights, bias, &dst), "matmul");
+      out.desc = create(engine, &desc, attr);
+      break;
+    }
+    case Operation::kPooling: {
+      dnnl_pooling_v2_desc_t desc;
+      check(dnnl_pooling_v2_forward_desc_init(&desc, dnnl_forward_inference, op.alg, &src, &dst, op.strides, op.kernel,
+                                              op.dilates, op.pad_l, op.pad_r),
+            "pooling");
+      out.desc = create(engine, &desc, attr);
+      break;
+    }
+  }
+  out.src = query(out.desc, dnnl_query_src_md);
+  out.weights = query(out.desc, dnnl_query_weights_md);
+  out.dst = query(out.desc, dnnl_query_dst_md);
+  const dnnl_memory_desc_t scratchpad = query(out.desc, dnnl_query_scratchpad_md);
+  out.scratchpad = dnnl_memory_desc_get_size(&scratchpad);
+  const char* name = nullptr;
+  check(dnnl_primitive_desc_query(out.desc.get(), dnnl_query_impl_info_str, 0, &name), "asking for the name");
+  out.implementation = name ? name : "";
+  return out;
+}
+
+bool same_layout(const dnnl_memory_desc_t& a, const dnnl_memory_desc_t& b) { return dnnl_memory_desc_equal(&a, &b); }
+
+Primitive make_reorder(dnnl_engine_t engine, const dnnl_memory_desc_t& from, const dnnl_memory_desc_t& to,
+                       uint64_t* scratchpad) {
+  dnnl_primitive_attr_t raw = nullptr;
+  check(dnnl_primitive_attr_create(&raw), "creating attributes");
+  PrimitiveAttr attr(raw);
+  check(dnnl_primitive_attr_set_scratchpad_mode(attr.get(), dnnl_scratchpad_mode_user), "setting the scratchpad mode");
+  dnnl_primitive_desc_t h = nullptr;
+  check(dnnl_reorder_primitive_desc_create(&h, &from, engine, &to, engine, attr.get()), "reorder");
+  PrimitiveDesc desc(h);
+  const dnnl_memory_desc_t pad = query(desc, dnnl_query_scratchpad_md);
+  *scratchpad = std::max<uint64_t>(*scratchpad, dnnl_memory_desc_get_size(&pad));
+  return make_primitive(desc);
+}
+
+void reorder_now(dnnl_engine_t engine, const dnnl_memory_desc_t& from_desc, const void* from,
+                 const dnnl_memory_desc_t& to_desc, void* to) {
+  dnnl_primitive_desc_t h = nullptr;
+  check(dnnl_reorder_primitive_desc_create(&h, &from_desc, engine, &to_desc, engine, nullptr), "reorder");
+  PrimitiveDesc desc(h);
+  Primitive primitive = make_primitive(desc);
+  Memory source = make_memory(engine, from_desc, const_cast<void*>(from)), target = make_memory(engine, to_desc, to);
+  Stream stream = make_stream(engine);
+  const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, source.get()}, {DNNL_ARG_TO, target.get()}};
+  check(dnnl_primitive_execute(primitive.get(), stream.get(), 2, args), "reordering");
+  check(dnnl_stream_wait(stream.get()), "waiting");
+}
+
+ScratchPlan plan_scratch(const Operation& op, const Lowered& lowered, uint64_t reorder_scratchpad) {
+  ScratchPlan plan;
+  plan.bytes = round_up(std::max(lowered.scratchpad, reorder_scratchpad));
+  if (!same_layout(op.src, lowered.src)) {
+    plan.src = plan.bytes;
+    plan.bytes += round_up(dnnl_memory_desc_get_size(&lowered.src));
+  }
+  if (!same_layout(op.dst, lowered.dst)) {
+    plan.dst = plan.bytes;
+    plan.bytes += round_up(dnnl_memory_desc_get_size(&lowered.dst));
+  }
+  return plan;
+}
+
+}  // namespace host_cpu

@@ -1,0 +1,26 @@
+// Parameters of the target file, strict: an unknown key or a value of the wrong kind is an error that says what is known.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "primitive.h"
+#include "regie/c/host.h"
+
+namespace host_cpu {
+
+struct Settings {
+  // The cost model (docs/backends.md): ns = overhead + max(flops / flops_per_ns, bytes / bytes_per_ns).
+  double flops_per_ns = 100;           // oneDNN, one thread
+  double bytes_per_ns = 20;
+  double reference_flops_per_ns = 0.5; // reference kernels; an element-wise operator counts four a element
+  double overhead_ns = 1000;           // of one launch
+  std::optional<Layout> layout;        // nothing: what measured best for this kind of operator
+  uint64_t wait_timeout_ns = 60'000'000'000;
+};
+
+// Throws Failure(INVALID_INPUT). Engine and device get the same keys, as the engine sees its device's.
+Settings read_settings(const regie_config* params);
+
+}  // namespace host_cpu

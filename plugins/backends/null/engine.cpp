@@ -1,0 +1,109 @@
+// The compile-time half: says yes to the operators that the target file lists, and compiles a node to the name and the
+// attributes of its operator. A real engine looks at shapes and types, and writes machine code.
+
+#include "regie/c/engine.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "null.h"
+#include "regie/c/pass.h"
+#include "regie/op_blob.hpp"
+#include "regie/reference_kernel.hpp"
+#include "regie_digests.h"
+
+using regie::sdk::Failure;
+
+struct regie_engine {
+  regie_engine(const regie_host* h, const regie_config* params)
+      : host(h), catcher(h), settings(null_backend::read_settings(params)) {}
+  const regie_host* host;
+  regie::sdk::WordCatcher catcher;
+  null_backend::Settings settings;
+  std::string reason;  // of the last answer
+};
+
+namespace null_backend {
+namespace {
+
+// Why not, or the kernel that shows that it can.
+regie::sdk::ReferenceKernel try_kernel(const regie_engine& e, const regie_node& node, const regie_engine_shapes& shapes) {
+  auto refuse = [](std::string why) { throw Failure(REGIE_UNSUPPORTED, std::move(why)); };
+  const std::string_view op = regie::sdk::sv(node.op);
+  if (std::find(e.settings.operators.begin(), e.settings.operators.end(), op) == e.settings.operators.end())
+    refuse(std::string(op) + " is not among the operators of the target file");
+  if (node.region_count) refuse("it has regions");
+  if (node.operand_count + node.result_count > kMaxArguments)
+    refuse("it has more than " + std::to_string(kMaxArguments) + " operands and results");
+  auto reference = regie::sdk::find_reference(e.catcher, op);
+  if (!reference) refuse("no plug-in has a reference kernel for " + std::string(op));
+  if (reference->flags() & REGIE_OP_DYNAMIC_RESULT) refuse("a result's shape is known only after it has run");
+  return {e.catcher, *reference, op, {node.attrs, node.attrs + node.attr_count}, shapes.operands, node.operand_count,
+          shapes.results, node.result_count};
+}
+
+regie_status create(uint32_t, const regie_host* host, const regie_config* params, regie_engine** engine) {
+  return regie::sdk::guard(host, [&] { *engine = new regie_engine(host, params); });
+}
+void destroy(regie_engine* engine) { delete engine; }
+
+regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const regie_engine_shapes* shapes,
+                 regie_answer* answer) {
+  return regie::sdk::guard(e->host, [&] {
+    *answer = {};
+    answer->cost_ns = e->settings.cost_ns;
+    try {
+      try_kernel(*e, graph->nodes[node], *shapes);
+      answer->can = 1;
+      e->reason = "listed in the target file";
+    } catch (const Failure& f) {
+      e->reason = f.message;
+    }
+    answer->reason = regie::sdk::str(e->reason);
+  });
+}
+
+uint32_t alias(regie_engine* e, const regie_graph* graph, uint32_t id, uint32_t result, uint32_t operand) {
+  const regie_node& n = graph->nodes[id];
+  if (result != 0 || operand >= n.operand_count || n.operands[operand] == REGIE_NONE || n.results[0] == REGIE_NONE)
+    return REGIE_ALIAS_NONE;
+  auto reference = regie::sdk::find_reference(e->catcher, regie::sdk::sv(n.op));
+  if (!reference || n.region_count) return REGIE_ALIAS_NONE;
+  if (regie::sdk::reference_is_view(*reference, result, operand)) return REGIE_ALIAS_VIEW;
+  const regie_type &a = graph->values[n.operands[operand]].type, &b = graph->values[n.results[0]].type;
+  const bool same = a.elem == b.elem && a.rank == b.rank && a.rank >= 0 && std::equal(a.dims, a.dims + a.rank, b.dims);
+  return same && (reference->flags() & REGIE_OP_INPLACE) ? REGIE_ALIAS_INPLACE : REGIE_ALIAS_NONE;
+}
+
+regie_status compile(regie_engine* e, const regie_engine_compile* request) {
+  return regie::sdk::guard(e->host, [&] {
+    const regie_node& node = request->graph->nodes[request->node];
+    const regie::sdk::ReferenceKernel kernel = try_kernel(*e, node, request->shapes);
+    regie::sdk::BlobWriter out;
+    regie::sdk::write_op(out, regie::sdk::sv(node.op), node.attrs, node.attr_count, node.region_count);
+    const std::string blob = out.take(), name = "null " + std::string(regie::sdk::sv(node.op));
+    regie_kernel k{};
+    k.struct_size = sizeof k;
+    k.flags = REGIE_KERNEL_ANY_SHAPE | REGIE_KERNEL_REFERENCE;
+    k.format = regie::sdk::str(kFormat);
+    k.name = regie::sdk::str(name);
+    k.blob = blob.data();
+    k.blob_size = blob.size();
+    k.scratch_bytes = kernel.scratch_bytes();
+    regie::sdk::check(request->emit(request, &k));
+  });
+}
+
+constexpr regie_engine_info kEngines[] = {
+    {regie::sdk::lit("null"), regie::sdk::lit("the operators that the target file lists, by their reference kernels")}};
+
+}  // namespace
+
+extern const regie_engine_table engine_table = {
+    regie::sdk::head(sizeof(regie_engine_table), REGIE_DIGEST_ENGINE), 1, 0, kEngines, create, destroy, ask, alias,
+    nullptr,  // formats: row-major is all that a reference kernel reads
+    nullptr,  // accept_fusion: every fusion is welcome
+    compile};
+
+}  // namespace null_backend

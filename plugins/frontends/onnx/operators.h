@@ -1,0 +1,104 @@
+// The operators that the frontend knows: their versions, what they take in each, and how each becomes
+// canonical (ONNX's operators as of operator set 21). A table, in operators.cpp; the functions are in
+// translate.cpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attributes.h"
+#include "context.h"
+#include "functions.h"
+
+namespace regie::onnx {
+
+constexpr int64_t kOldestOpset = 7;
+constexpr int64_t kNewestOpset = 28;
+
+class Translation;
+using Translate = void (*)(Translation&);
+
+// One shape of an operator's interface, valid from version `since` up to the next form.
+struct Form {
+  int since;
+  const char* attributes;  // as Attributes::read wants them
+  int least_operands, most_operands;
+  Translate translate;
+};
+
+struct Operator {
+  const char* name;
+  const char* versions;  // every version that ONNX has defined, ascending: "1 6 13"
+  Form forms[5];         // ascending; unused ones have since 0
+};
+
+constexpr int kAnyNumber = INT32_MAX;
+
+const Operator* find_operator(std::string_view name);
+// The form at an operator set; NULL if the operator came later or if its form then is not supported.
+const Form* form_at(const Operator& op, int64_t opset);
+// The version that made the operator, e.g. 14.
+int first_version(const Operator& op);
+
+// Outputs of a node without trailing ones that nobody asks for.
+size_t outputs_of(const NodeRef& ref);
+
+// One node on its way. Operands are values of the graph under construction, REGIE_NONE where absent.
+class Translation {
+ public:
+  virtual ~Translation() = default;
+  Translation(Context& c, const NodeRef& r, int64_t v) : context(c), ref(r), opset(v) {}
+
+  Context& context;
+  const NodeRef& ref;
+  const int64_t opset;
+  std::vector<uint32_t> operands;
+  Attributes attributes;
+
+  struct Type {
+    regie_elem elem;
+    int32_t rank;  // -1: unknown
+    std::vector<regie_dim> dims;
+  };
+  virtual Type type(uint32_t value) const = 0;
+  // The bytes of a constant or weight, NULL otherwise.
+  virtual const regie_tensor* data(uint32_t value) const = 0;
+  // A constant named after the node: "<node>_<suffix>".
+  virtual uint32_t constant(const TensorData& tensor, std::string_view suffix) = 0;
+  // A helper node with one result.
+  virtual uint32_t make(std::string_view op, const std::vector<uint32_t>& operands,
+                        const std::vector<Attribute>& attributes = {}) = 0;
+  // The node that gives the node's outputs. Call it once, last.
+  virtual void finish(std::string_view op, const std::vector<uint32_t>& operands,
+                      const std::vector<Attribute>& attributes) = 0;
+  // Instead of `finish`: a Constant becomes a constant, an If gets its branches as regions.
+  virtual void finish_constant() = 0;
+  virtual void finish_if() = 0;
+
+  size_t output_count() const { return outputs_of(ref); }
+  bool output_wanted(int index) const {
+    return index < ref.node->output_size() && !ref.node->output(index).empty();
+  }
+  uint32_t operand(size_t i) const { return i < operands.size() ? operands[i] : REGIE_NONE; }
+};
+
+// translate.cpp
+void same(Translation&);
+void softmax_of_2d(Translation&);
+void axes_to_operand(Translation&);
+void split_to_operand(Translation&);
+void split_without_sizes(Translation&);
+void pad_to_operands(Translation&);
+void slice_to_operands(Translation&);
+void clip_to_operands(Translation&);
+void dropout_of_inference(Translation&);
+void dropout(Translation&);
+void batch_normalization(Translation&);
+void cast(Translation&);
+void sum(Translation&);
+void constant(Translation&);
+void branches(Translation&);
+
+}  // namespace regie::onnx

@@ -1,0 +1,119 @@
+// Cast, by way of a wide type: each element type is read and written once, not once a pair.
+#include <cmath>
+#include <limits>
+
+#include "op.h"
+
+namespace regie::ops {
+namespace {
+
+constexpr int64_t chunk = 256;
+
+// Integers up to 64 bits go through int64_t (uint64_t for u64), floats through double; all of these are
+// exact.
+template <class T>
+using Wide = std::conditional_t<is_float<T>, double,
+                                std::conditional_t<std::is_same_v<T, uint64_t>, uint64_t, int64_t>>;
+
+union Buffer {
+  double floats[chunk];
+  int64_t ints[chunk];
+  uint64_t unsigneds[chunk];
+};
+template <class W>
+auto* buffer_of(Buffer& b) {
+  if constexpr (std::is_same_v<W, double>) {
+    return b.floats;
+  } else if constexpr (std::is_same_v<W, int64_t>) {
+    return b.ints;
+  } else {
+    return b.unsigneds;
+  }
+}
+
+template <class T>
+void load(const void* from, int64_t at, int64_t count, Buffer& to) {
+  auto* wide = buffer_of<Wide<T>>(to);
+  const T* source = static_cast<const T*>(from) + at;
+  for (int64_t i = 0; i < count; ++i) wide[i] = static_cast<Wide<T>>(Compute<T>(source[i]));
+}
+
+// Floats are cut towards zero; what does not fit is held at the end of the range, NaN becomes 0. Integers
+// wrap around.
+template <class W, class T>
+T convert(W x) {
+  using Limits = std::numeric_limits<T>;
+  if constexpr (std::is_same_v<T, Bool>) {
+    return Bool(x != W(0));
+  } else if constexpr (is_float<T>) {
+    return T(static_cast<Compute<T>>(x));
+  } else if constexpr (std::is_same_v<W, double>) {
+    if (std::isnan(x)) return T(0);
+    if (x <= static_cast<double>(Limits::lowest())) return Limits::lowest();
+    return x >= static_cast<double>(Limits::max()) ? Limits::max() : static_cast<T>(x);
+  } else {
+    return static_cast<T>(x);
+  }
+}
+
+template <class W, class T>
+void store(Buffer& from, void* to, int64_t at, int64_t count) {
+  const W* wide = buffer_of<W>(from);
+  T* target = static_cast<T*>(to) + at;
+  for (int64_t i = 0; i < count; ++i) target[i] = convert<W, T>(wide[i]);
+}
+
+using Load = void (*)(const void* from, int64_t at, int64_t count, Buffer& to);
+using Store = void (*)(Buffer& from, void* to, int64_t at, int64_t count);
+
+template <class W>
+Store find_store(regie_elem elem) {
+  Store found = nullptr;
+  dispatch(All(), elem, [&]<class T>() { found = store<W, T>; });
+  return found;
+}
+
+regie_elem target_of(std::string_view op, const sdk::Attrs& attrs) {
+  int64_t to = attrs.integer("to", 0);
+  if (to < REGIE_F32 || to > REGIE_F4E2M1)
+    throw sdk::Failure(REGIE_INVALID_MODEL, std::string(op) + ": attribute 'to' is " + std::to_string(to) +
+                                                ", which is no element type");
+  return static_cast<regie_elem>(to);
+}
+
+void infer_cast(const Infer& infer) {
+  regie_elem to = target_of(infer.op, infer.attrs);
+  infer.result(0, to, infer.shape(0));
+  if (to != REGIE_I64 && to != REGIE_I32) return;
+  if (auto content = infer.content(0)) infer.content(0, *content);
+}
+
+KernelPtr prepare_cast(Prepare& p) {
+  p.expect_result(0, p.shape(0));
+  regie_elem to = target_of(p.op, p.attrs);
+  if (p.out(0).elem != to) p.bad("the result must be of type " + std::string(elem_name(to)));
+  Load load_chunk = nullptr;
+  Store store_chunk = nullptr;
+  if (!dispatch(All(), p.in(0).elem, [&]<class T>() {
+        load_chunk = load<T>;
+        store_chunk = find_store<Wide<T>>(to);
+      }))
+    p.no_type(p.in(0).elem);
+  if (!store_chunk) p.no_type(to);
+  return make_kernel([=, total = sdk::count_of(p.in(0))](const Call& call) {
+    Buffer buffer;
+    for (int64_t at = 0; at < total; at += chunk) {
+      int64_t count = std::min(chunk, total - at);
+      load_chunk(call.in<void>(0), at, count, buffer);
+      store_chunk(buffer, call.out<void>(0), at, count);
+    }
+  });
+}
+
+constexpr Op table[] = {{"Cast", REGIE_OP_INPLACE, infer_cast, prepare_cast}};
+
+}  // namespace
+
+std::span<const Op> cast_ops() { return table; }
+
+}  // namespace regie::ops

@@ -1,0 +1,111 @@
+// Comparisons, logic on bool, and Where.
+#include "broadcast.h"
+
+namespace regie::ops {
+namespace {
+
+void infer_compare(const Infer& infer) { infer.result(0, REGIE_BOOL, broadcast_operands(infer, 0, 2)); }
+
+struct IsEqual {
+  template <class A>
+  bool operator()(A a, A b) const {
+    return a == b;
+  }
+};
+struct IsLess {
+  template <class A>
+  bool operator()(A a, A b) const {
+    return a < b;
+  }
+};
+struct IsGreater {
+  template <class A>
+  bool operator()(A a, A b) const {
+    return a > b;
+  }
+};
+struct IsLessOrEqual {
+  template <class A>
+  bool operator()(A a, A b) const {
+    return a <= b;
+  }
+};
+struct IsGreaterOrEqual {
+  template <class A>
+  bool operator()(A a, A b) const {
+    return a >= b;
+  }
+};
+struct Both {
+  bool operator()(bool a, bool b) const { return a && b; }
+};
+struct Either {
+  bool operator()(bool a, bool b) const { return a || b; }
+};
+struct Different {
+  bool operator()(bool a, bool b) const { return a != b; }
+};
+
+template <class F, class List>
+KernelPtr prepare_compare(Prepare& p) {
+  if (p.in(0).elem != p.in(1).elem) p.bad("both operands must have one type");
+  return p.dispatch(List(), p.in(0).elem, [&]<class T>() { return binary_kernel<T, Bool>(p, F()); });
+}
+
+void infer_where(const Infer& infer) {
+  Shape shape = broadcast_operands(infer, 0, 3);
+  infer.result(0, infer.elem(1), shape);
+}
+
+template <class T>
+KernelPtr where_kernel(Prepare& p) {
+  auto shape = broadcast_operands(p, 0, 3);
+  p.expect_result(0, shape);
+  Walk<4> walk(shape, {broadcast_strides(p.op, p.shape(0), shape), broadcast_strides(p.op, p.shape(1), shape),
+                       broadcast_strides(p.op, p.shape(2), shape), dense_strides(shape)});
+  return make_kernel([=](const Call& call) {
+    walk.rows([&](const auto& at, int64_t count, const auto& step) {
+      const Bool* condition = call.in<Bool>(0) + at[0];
+      const T *x = call.in<T>(1) + at[1], *y = call.in<T>(2) + at[2];
+      T* result = call.out<T>(0) + at[3];
+      for (int64_t i = 0; i < count; ++i)
+        result[i * step[3]] = condition[i * step[0]] ? x[i * step[1]] : y[i * step[2]];
+    });
+  });
+}
+
+KernelPtr prepare_where(Prepare& p) {
+  if (p.in(0).elem != REGIE_BOOL || p.in(1).elem != p.in(2).elem)
+    p.bad("needs a bool and two tensors of one type");
+  switch (elem_size(p.in(1).elem)) {
+    case 1:
+      return where_kernel<uint8_t>(p);
+    case 2:
+      return where_kernel<uint16_t>(p);
+    case 4:
+      return where_kernel<uint32_t>(p);
+    case 8:
+      return where_kernel<uint64_t>(p);
+    default:
+      p.no_type(p.in(1).elem);
+  }
+}
+
+constexpr uint32_t flags = REGIE_OP_INPLACE;
+constexpr Op table[] = {
+    {"Equal", flags, infer_compare, prepare_compare<IsEqual, All>},
+    {"Less", 0, infer_compare, prepare_compare<IsLess, Numbers>},
+    {"Greater", 0, infer_compare, prepare_compare<IsGreater, Numbers>},
+    {"LessOrEqual", 0, infer_compare, prepare_compare<IsLessOrEqual, Numbers>},
+    {"GreaterOrEqual", 0, infer_compare, prepare_compare<IsGreaterOrEqual, Numbers>},
+    {"And", flags, infer_compare, prepare_compare<Both, Types<Bool>>},
+    {"Or", flags, infer_compare, prepare_compare<Either, Types<Bool>>},
+    {"Xor", flags, infer_compare, prepare_compare<Different, Types<Bool>>},
+    {"Where", flags, infer_where, prepare_where},
+};
+
+}  // namespace
+
+std::span<const Op> compare_ops() { return table; }
+
+}  // namespace regie::ops

@@ -1,0 +1,187 @@
+// What an operator of this plug-in is: a row {name, flags, shape function, kernel} in the table of its
+// family, and the two contexts that shape functions and kernels see. Both fail by throwing sdk::Failure;
+// plugin.cpp turns that into a status.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "numeric.h"
+#include "regie/c/op_kernel.h"
+#include "regie/c/op_shape.h"
+#include "regie/plugin.hpp"
+
+namespace regie::ops {
+
+using Shape = std::vector<regie_dim>;    // of a type: dimension expressions
+using Index = std::span<const int64_t>;  // of a tensor: concrete dimensions, strides, axes
+
+// Axis -rank..rank-1 as 0..rank-1; INVALID_MODEL if it is outside. `what` is e.g. "Softmax: axis".
+int64_t normal_axis(std::string_view what, int64_t axis, int64_t rank);
+
+// One request to a shape function.
+class Infer {
+ public:
+  Infer(const regie_host* host, const regie_shape_request& request);
+
+  const std::string_view op;
+  const sdk::Attrs attrs;
+  const sdk::Dims dims;
+
+  uint32_t operands() const { return request_.operand_count; }
+  uint32_t results() const { return request_.result_count; }
+  std::span<const regie_region_info> regions() const { return {request_.regions, request_.region_count}; }
+  bool has(uint32_t i) const { return i < request_.operand_count && request_.operands[i].present; }
+  const regie_operand_info& in(uint32_t i) const;      // INVALID_MODEL if it is absent
+  std::span<const regie_dim> shape(uint32_t i) const;  // UNSUPPORTED if the rank is not known
+  int64_t rank(uint32_t i) const { return static_cast<int64_t>(shape(i).size()); }
+  regie_elem elem(uint32_t i) const { return in(i).type.elem; }
+
+  // The elements of a small integer tensor as expressions, if they are known.
+  std::optional<Shape> content(uint32_t i) const;
+  // The same if all of them are plain numbers.
+  std::optional<std::vector<int64_t>> numbers(uint32_t i) const;
+  // As `content` and `numbers`, but UNSUPPORTED if they depend on data that is known only at run time.
+  Shape need_content(uint32_t i) const;
+  std::vector<int64_t> need_numbers(uint32_t i) const;
+
+  void result(uint32_t i, regie_elem elem, std::span<const regie_dim> shape) const;
+  // Drops it if an element is unknown or there are too many.
+  void content(uint32_t i, std::span<const regie_dim> content) const;
+
+  std::optional<int64_t> number(regie_dim d) const;  // if it is a plain number, of any sign
+  regie_dim dim(int64_t number) const;               // the expression for a number of any sign
+  bool surely_at_least(regie_dim d, int64_t least) const;
+  bool surely_below(regie_dim d, int64_t bound) const;
+  // Do these differ for every size? (Two constants that are not equal, or ranges that do not meet.)
+  bool surely_differ(regie_dim a, regie_dim b) const;
+  Shape broadcast(std::span<const regie_dim> a, std::span<const regie_dim> b) const;
+  int64_t axis(int64_t axis, int64_t rank) const {
+    return normal_axis(std::string(op) + ": axis", axis, rank);
+  }
+  std::string print(std::span<const regie_dim> shape) const;  // "[N, 3]"
+
+  [[noreturn]] void bad(const std::string& message) const;  // INVALID_MODEL
+  [[noreturn]] void unsupported(const std::string& message) const;
+
+ private:
+  const regie_host* host_;
+  const regie_shape_request& request_;
+};
+
+// One launch of a prepared kernel.
+class Call {
+ public:
+  explicit Call(const regie_op_call& call) : call_(call) {}
+  const regie_tensor& operand(uint32_t i) const { return call_.operands[i]; }
+  template <class T>
+  const T* in(uint32_t i) const {
+    return static_cast<const T*>(call_.operands[i].data);
+  }
+  template <class T>
+  T* out(uint32_t i) const {
+    return static_cast<T*>(call_.results[i].data);
+  }
+  template <class T>
+  T* scratch() const {
+    return static_cast<T*>(call_.scratch);
+  }
+
+ private:
+  const regie_op_call& call_;
+};
+
+// A prepared kernel: immutable, so that several threads may run it.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual void run(const Call& call) const = 0;
+};
+using KernelPtr = std::unique_ptr<const Kernel>;
+
+// A kernel out of a callable void(const Call&).
+template <class F>
+KernelPtr make_kernel(F f) {
+  struct Lambda final : Kernel {
+    explicit Lambda(F g) : body(std::move(g)) {}
+    void run(const Call& call) const override { body(call); }
+    F body;
+  };
+  return std::make_unique<Lambda>(std::move(f));
+}
+
+// One request to prepare a kernel: concrete shapes.
+class Prepare {
+ public:
+  explicit Prepare(const regie_op_request& request);
+
+  const std::string_view op;
+  const sdk::Attrs attrs;
+  uint64_t scratch_bytes = 0;
+
+  uint32_t operands() const { return request_.operand_count; }
+  uint32_t results() const { return request_.result_count; }
+  bool has(uint32_t i) const {
+    return i < request_.operand_count && request_.operands[i].elem != REGIE_ELEM_UNKNOWN;
+  }
+  bool wants(uint32_t i) const {
+    return i < request_.result_count && request_.results[i].elem != REGIE_ELEM_UNKNOWN;
+  }
+  const regie_tensor& in(uint32_t i) const;
+  const regie_tensor& out(uint32_t i) const;
+  Index shape(uint32_t i) const { return sdk::dims_of(in(i)); }
+  Index out_shape(uint32_t i) const { return sdk::dims_of(out(i)); }
+  int64_t axis(int64_t axis, int64_t rank) const {
+    return normal_axis(std::string(op) + ": axis", axis, rank);
+  }
+
+  // INVALID_INPUT unless result `i` has just this shape: operands of these sizes do not fit each other.
+  void expect_result(uint32_t i, Index shape) const;
+
+  // Calls f with the C++ type of `elem`; UNSUPPORTED, naming the type, if it is not in the list.
+  template <class List, class F>
+  KernelPtr dispatch(List types, regie_elem elem, F&& f) const {
+    KernelPtr kernel;
+    if (!ops::dispatch(types, elem, [&]<class T>() { kernel = f.template operator()<T>(); })) no_type(elem);
+    return kernel;
+  }
+  [[noreturn]] void no_type(regie_elem elem) const;
+  [[noreturn]] void bad(const std::string& message) const;  // INVALID_INPUT
+  [[noreturn]] void unsupported(const std::string& message) const;
+
+ private:
+  const regie_op_request& request_;
+};
+
+struct Op {
+  std::string_view name;
+  uint32_t flags;  // REGIE_OP_*
+  void (*infer)(const Infer&);
+  KernelPtr (*prepare)(Prepare&);  // null: the operator has no kernel (it is structural)
+};
+
+// The families; each in a file of that name.
+std::span<const Op> unary_ops();
+std::span<const Op> binary_ops();
+std::span<const Op> compare_ops();
+std::span<const Op> cast_ops();
+std::span<const Op> conv_ops();
+std::span<const Op> pool_ops();
+std::span<const Op> matmul_ops();
+std::span<const Op> norm_ops();
+std::span<const Op> reduce_ops();
+std::span<const Op> view_ops();
+std::span<const Op> data_movement_ops();
+std::span<const Op> slice_ops();
+std::span<const Op> shape_ops();
+std::span<const Op> structural_ops();
+
+std::string print_shape(Index shape);  // "[2, 3]"
+
+}  // namespace regie::ops

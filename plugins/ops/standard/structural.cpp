@@ -1,0 +1,66 @@
+// The structural operators: If, whose regions the host runs, and regie.Copy, which moves a tensor to another
+// memory space.
+#include "op.h"
+#include "walk.h"
+
+namespace regie::ops {
+namespace {
+
+std::string describe(const Infer& infer, const regie_type& type) {
+  return std::string(elem_name(type.elem)) + (type.rank < 0 ? "[?]" : infer.print(sdk::dims_of(type)));
+}
+
+// Operands: condition and captures; both regions take the captures as their arguments.
+void infer_if(const Infer& infer) {
+  auto regions = infer.regions();
+  if (regions.size() != 2) infer.bad("needs two regions, for true and for false");
+  if (infer.elem(0) != REGIE_BOOL) infer.bad("the condition must be bool");
+  for (regie_dim d : infer.shape(0))
+    if (infer.surely_differ(d, 1))
+      infer.bad("the condition must have one element, not the shape " + infer.print(infer.shape(0)));
+  const regie_region_info &yes = regions[0], &no = regions[1];
+  for (const regie_region_info& region : regions) {
+    if (region.arg_count + 1 != infer.operands())
+      infer.bad("a region takes " + std::to_string(region.arg_count) + " arguments, but there are " +
+                std::to_string(infer.operands() - 1) + " captures");
+    if (region.result_count != infer.results())
+      infer.bad("a region gives " + std::to_string(region.result_count) + " results, not " +
+                std::to_string(infer.results()));
+  }
+  for (uint32_t i = 0; i < infer.results(); ++i) {
+    const regie_type &a = yes.results[i], &b = no.results[i];
+    std::string both = "result " + std::to_string(i) + " is " + describe(infer, a) + " if true, " +
+                       describe(infer, b) + " if false";
+    if (a.container != REGIE_TENSOR || b.container != REGIE_TENSOR)
+      infer.unsupported(both + "; only tensors are covered");
+    if (a.elem != b.elem) infer.bad(both + "; both need one element type");
+    if (a.rank < 0 || b.rank < 0 || a.rank != b.rank || !std::equal(a.dims, a.dims + a.rank, b.dims))
+      infer.unsupported(both + "; branches of different shapes are not covered");
+    infer.result(i, a.elem, sdk::dims_of(a));
+  }
+}
+
+void infer_copy(const Infer& infer) {
+  infer.result(0, infer.elem(0), infer.shape(0));
+  if (auto content = infer.content(0)) infer.content(0, *content);
+}
+
+KernelPtr prepare_copy(Prepare& p) {
+  p.expect_result(0, p.shape(0));
+  uint32_t size = elem_size(p.in(0).elem);
+  if (size == 0) p.no_type(p.in(0).elem);
+  return make_kernel([bytes = static_cast<uint64_t>(sdk::count_of(p.in(0))) * size](const Call& call) {
+    copy_bytes(call.out<void>(0), call.in<void>(0), bytes);
+  });
+}
+
+constexpr Op table[] = {
+    {"If", 0, infer_if, nullptr},
+    {"regie.Copy", 0, infer_copy, prepare_copy},
+};
+
+}  // namespace
+
+std::span<const Op> structural_ops() { return table; }
+
+}  // namespace regie::ops

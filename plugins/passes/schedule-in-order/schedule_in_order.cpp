@@ -1,0 +1,112 @@
+// schedule-in-order: one stream a device, tasks in program order, and only the events that nothing else
+// implies.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "regie/c/scheduler.h"
+#include "regie/graph_view.hpp"
+#include "regie/pass.hpp"
+#include "regie_digests.h"
+
+namespace {
+
+using namespace regie::sdk;
+
+constexpr regie_str kRequires[] = {lit("placed")};
+constexpr regie_str kEstablishes[] = {lit("scheduled")};
+constexpr regie_pass_info kInfo = pass_info({
+    .name = "schedule-in-order",
+    .doc = "One stream a device in program order, with events only where no other order implies them",
+    .requires_ = kRequires,
+    .establishes = kEstablishes,
+});
+
+// Vector clocks. A device's clock says, for each device, how many of its tasks are known to have ended before
+// the next task of this one starts. A task's clock is that of its device right after it, so waiting for a
+// task brings in all that it had waited for.
+class Schedule {
+ public:
+  Schedule(const regie_schedule_problem* p)
+      : problem_(p),
+        graph_(p->graph),
+        devices_(p->device_count),
+        known_(static_cast<size_t>(p->device_count) * p->device_count, 0),
+        after_task_(static_cast<size_t>(p->task_count) * p->device_count, 0),
+        place_(p->task_count, 0),
+        issued_(p->device_count, 0),
+        events_(p->device_count, 0) {}
+
+  void run() {
+    for (uint32_t t = 0; t < problem_->task_count; ++t) issue(t);
+  }
+
+ private:
+  uint64_t* device_clock(uint32_t d) { return &known_[static_cast<size_t>(d) * devices_]; }
+  uint64_t* task_clock(uint32_t t) { return &after_task_[static_cast<size_t>(t) * devices_]; }
+
+  void issue(uint32_t t) {
+    const regie_schedule_task& task = problem_->tasks[t];
+    if (task.device >= devices_)
+      throw Failure(REGIE_INTERNAL, "task " + std::to_string(t) + " has no device");
+    uint64_t* known = device_clock(task.device);
+
+    check(problem_->issue(problem_, t, 0));
+    // Latest first: a later task may have waited for an earlier one, never the other way round.
+    std::vector<uint32_t> after(task.after, task.after + task.after_count);
+    std::sort(after.begin(), after.end(), std::greater<>());
+    for (uint32_t a : after) {
+      if (a >= t)
+        throw Failure(REGIE_INTERNAL, "task " + std::to_string(t) + " is before a task that it needs");
+      const uint32_t from = problem_->tasks[a].device;
+      if (from == task.device || known[from] >= place_[a]) continue;
+      wait(a, t);
+      for (uint32_t d = 0; d < devices_; ++d) known[d] = std::max(known[d], task_clock(a)[d]);
+    }
+    place_[t] = ++issued_[task.device];
+    known[task.device] = place_[t];
+    std::copy(known, known + devices_, task_clock(t));
+  }
+
+  void wait(uint32_t from, uint32_t to) {
+    const uint32_t device = problem_->tasks[from].device;
+    const regie_schedule_device& d = problem_->devices[device];
+    if (d.max_events != 0 && ++events_[device] > d.max_events)
+      throw Failure(REGIE_LIMIT,
+                    "device '" + std::string(sv(d.name)) + "' has " + std::to_string(d.max_events) +
+                        " events, fewer than this graph needs; place fewer operators across devices");
+    const std::string reason = describe(to) + " on " + device_name(to) + " needs " + describe(from) + " on " +
+                               device_name(from) + ", and nothing that it waits for implies that";
+    check(problem_->event(problem_, from, to, str(reason)));
+  }
+
+  std::string describe(uint32_t task) const {
+    return graph_.describe(graph_.node(problem_->tasks[task].node));
+  }
+  std::string device_name(uint32_t task) const {
+    return std::string(sv(problem_->devices[problem_->tasks[task].device].name));
+  }
+
+  const regie_schedule_problem* problem_;
+  GraphView graph_;
+  const uint32_t devices_;
+  std::vector<uint64_t> known_;       // device x device
+  std::vector<uint64_t> after_task_;  // task x device
+  std::vector<uint64_t> place_;       // of a task on its device, from 1
+  std::vector<uint64_t> issued_;      // tasks a device
+  std::vector<uint64_t> events_;      // events a device
+};
+
+regie_status schedule(uint32_t, const regie_host* host, const regie_config*,
+                      const regie_schedule_problem* problem) {
+  return guard(host, [&] { Schedule(problem).run(); });
+}
+
+constexpr regie_scheduler_table kTable = {head(sizeof(regie_scheduler_table), REGIE_DIGEST_SCHEDULER), 1, 0,
+                                          &kInfo, schedule};
+
+const void* find(const char* id) { return find_one(id, REGIE_SCHEDULER_ID, &kTable); }
+
+}  // namespace
+
+REGIE_PLUGIN(REGIE_PLUGIN_NAME, REGIE_PLUGIN_VERSION, find)

@@ -1,0 +1,142 @@
+// The digits model from file to answer, against ONNX Runtime's scores for all held-back images.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "regie_test_paths.h"
+#include "support/api_model.h"
+#include "support/process.h"
+
+namespace regie::test {
+namespace {
+
+const std::string kFolder = std::string(REGIE_TEST_MODELS_DIR) + "/digits/";
+
+struct Digits {
+  Tensor images = load_npy(kFolder + "images.npy"), labels = load_npy(kFolder + "labels.npy"),
+         scores = load_npy(kFolder + "ort_scores.npy");
+};
+
+int64_t answer(const Tensor& scores, int64_t row) {
+  auto all = scores.as<float>();
+  auto begin = all.begin() + row * 10;
+  return std::max_element(begin, begin + 10) - begin;
+}
+
+struct Way {
+  const char* name;
+  const char* target;
+  const char* optimise;
+  const char* threads;
+};
+void PrintTo(const Way& w, std::ostream* out) { *out << w.name; }
+
+class DigitsTest : public ::testing::TestWithParam<Way> {
+ protected:
+  Options options() const {
+    return {{"target", GetParam().target}, {"optimise", GetParam().optimise}, {"threads", GetParam().threads}};
+  }
+};
+
+TEST_P(DigitsTest, EveryImageOneCompileManyBatches) {
+  Digits d;
+  ModelPtr model = compile_file(kFolder + "digits.onnx", options());
+  ASSERT_TRUE(model) << regie_last_error();
+  Runner runner(model, {{"threads", GetParam().threads}});
+  ASSERT_TRUE(runner.ready()) << regie_last_error();
+  for (int64_t batch : {1, 7, 360, 1, 7}) {
+    for (int64_t first = 0; first < 360; first += batch) {
+      int64_t count = std::min<int64_t>(batch, 360 - first);
+      auto out = runner.run({{"x", rows(d.images, first, count)}});
+      ASSERT_EQ(runner.status(), REGIE_OK) << regie_last_error();
+      ASSERT_TRUE(close(out.at("scores"), rows(d.scores, first, count))) << "batch " << batch << " at image " << first;
+    }
+  }
+}
+
+TEST_P(DigitsTest, AccuracyAndSameAnswersAsOnnxRuntime) {
+  Digits d;
+  ModelPtr model = compile_file(kFolder + "digits.onnx", options());
+  ASSERT_TRUE(model) << regie_last_error();
+  Runner runner(model);
+  ASSERT_TRUE(runner.ready()) << regie_last_error();
+  Tensor scores = runner.run({{"x", d.images}}).at("scores");
+  int64_t right = 0;
+  for (int64_t i = 0; i < 360; ++i) {
+    EXPECT_EQ(answer(scores, i), answer(d.scores, i)) << "image " << i;
+    right += answer(scores, i) == d.labels.as<int64_t>()[static_cast<size_t>(i)];
+  }
+  EXPECT_GE(right, 350) << "accuracy below 97 %";
+}
+
+TEST_P(DigitsTest, OfflineModelInANewProcess) {
+  Digits d;
+  Scratch scratch;
+  ModelPtr model = compile_file(kFolder + "digits.onnx", options());
+  ASSERT_TRUE(model) << regie_last_error();
+  std::string rgm = scratch.path("digits.rgm");
+  ASSERT_EQ(regie_model_save(model.get(), rgm.c_str()), REGIE_OK) << regie_last_error();
+  for (int64_t batch : {1, 7, 360}) {
+    std::string input = scratch.path("x.npy"), out = scratch.path("out");
+    ASSERT_TRUE(cli::write_npy(input, rows(d.images, 0, batch).view()).ok());
+    ProcessResult r = run_regie("run " + shell_word(rgm) + " --input x=" + shell_word(input) + " --output-dir " + shell_word(out));
+    ASSERT_EQ(r.exit_code, 0) << r.err;
+    EXPECT_TRUE(close(load_npy(out + "/scores.npy"), rows(d.scores, 0, batch))) << "batch " << batch;
+  }
+}
+
+TEST_P(DigitsTest, SameInputSameBytes) {
+  Scratch scratch;
+  for (const char* name : {"a.rgm", "b.rgm"}) {
+    ModelPtr model = compile_file(kFolder + "digits.onnx", options());
+    ASSERT_TRUE(model) << regie_last_error();
+    ASSERT_EQ(regie_model_save(model.get(), scratch.path(name).c_str()), REGIE_OK);
+  }
+  EXPECT_TRUE(slurp(scratch.path("a.rgm")) == slurp(scratch.path("b.rgm"))) << "two compiles gave different files";
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, DigitsTest,
+                         ::testing::Values(Way{"host", "host_cpu", "1", "1"}, Way{"host_2_threads", "host_cpu", "1", "2"},
+                                           Way{"host_plain", "host_cpu", "0", "1"}, Way{"null", "host_and_null", "1", "1"},
+                                           Way{"null_plain", "host_and_null", "0", "1"}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+nlohmann::json report_of(const Options& options) {
+  ModelPtr model = compile_file(kFolder + "digits.onnx", options);
+  EXPECT_TRUE(model) << regie_last_error();
+  return model ? nlohmann::json::parse(regie_model_report(model.get())) : nlohmann::json();
+}
+
+TEST(DigitsReport, NoBatchNormalizationIsLeftAndMemoryIsAtItsBound) {
+  auto report = report_of({});
+  for (const auto& p : report["placements"]) EXPECT_NE(p["operator"], "BatchNormalization") << p["node"];
+  EXPECT_FALSE(report["fusions"].empty());
+  EXPECT_EQ(report["arena_bytes"], report["arena_lower_bound_bytes"]);
+  EXPECT_LT(report["arena_bytes"].get<uint64_t>(), report["sum_of_tensors_bytes"].get<uint64_t>());
+}
+
+TEST(DigitsReport, TwoDevicesMeanCopiesEventsAndTwoArenas) {
+  auto report = report_of({{"target", "host_and_null"}});
+  EXPECT_GT(report["events"].get<uint64_t>(), 0u);
+  ASSERT_EQ(report["memory"].size(), 2u);
+  for (const auto& m : report["memory"]) EXPECT_GT(m["arena_bytes"].get<uint64_t>(), 0u) << m["space"];
+  std::set<std::string> engines;
+  for (const auto& p : report["placements"]) engines.insert(p["engine"].get<std::string>());
+  EXPECT_EQ(engines.size(), 2u);
+}
+
+TEST(DigitsReport, FixedShapeRefusesOtherBatches) {
+  Digits d;
+  ModelPtr model = compile_file(kFolder + "digits.onnx", {{"shape", "x=16,1,8,8"}});
+  ASSERT_TRUE(model) << regie_last_error();
+  Runner runner(model);
+  ASSERT_TRUE(runner.ready()) << regie_last_error();
+  EXPECT_TRUE(close(runner.run({{"x", rows(d.images, 0, 16)}}).at("scores"), rows(d.scores, 0, 16)));
+  runner.run({{"x", rows(d.images, 0, 7)}});
+  EXPECT_EQ(runner.status(), REGIE_INVALID_INPUT);
+  EXPECT_NE(std::string(regie_last_error()).find("'x'"), std::string::npos) << regie_last_error();
+}
+
+}  // namespace
+}  // namespace regie::test
