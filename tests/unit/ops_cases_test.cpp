@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -324,7 +325,8 @@ void check_symbolic(const std::vector<Case>& cases, bool narrow) {
       }
     }
   }
-  EXPECT_LT(undecided["Squeeze"], 40);
+  auto squeezes = std::count_if(cases.begin(), cases.end(), [](const Case& c) { return c.op == "Squeeze"; });
+  EXPECT_LT(undecided["Squeeze"], narrow ? 2 : squeezes / 2);
 }
 
 TEST_F(OpsCases, SymbolicShapesMeanTheSame) { check_symbolic(cases(), false); }
