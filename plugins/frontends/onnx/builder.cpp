@@ -1,18 +1,10 @@
 #include "builder.h"
 
-#include <algorithm>
 #include <exception>
 #include <new>
-#include <vector>
 
-#include "body.h"
-#include "context.h"
-#include "functions.h"
 #include "inputs.h"
-#include "operators.h"
-#include "reader.h"
 #include "regie/c/op_kernel.h"
-#include "tensors.h"
 
 namespace regie::onnx {
 
@@ -22,240 +14,29 @@ std::string quoted(std::string_view name) {
   return text + "'";
 }
 
-namespace {
-
-// Values by name in one region, and in the regions around it.
-struct Scope {
-  const Scope* outer = nullptr;
-  std::unordered_map<std::string_view, uint32_t> values;
-
-  uint32_t find(std::string_view name) const {
-    for (const Scope* s = this; s; s = s->outer)
-      if (auto it = s->values.find(name); it != s->values.end()) return it->second;
-    return REGIE_NONE;
-  }
-};
-
-// The model's name of an operator: "Conv", "com.foo.Bar".
 std::string full_name(const wire::Node& node) {
   std::string name(domain_of(node.domain()));
   return name.empty() ? node.op_type() : name + "." + node.op_type();
 }
 
-class Builder {
- public:
-  Builder(Context& context, const wire::Model& model)
-      : context_(context), model_(model), functions_(context, model) {}
-
-  void run() {
-    check_versions();
-    body_ = analyse(context_, functions_, model_, &value_names_);
-    check_operators();
-    const std::vector<Input> inputs = read_inputs(context_, *body_);
-    context_.import->set_graph_name(context_.import, sdk::str(body_->proto->name()));
-    Scope scope;
-    for (const Input& input : inputs) {
-      context_.at("input " + quoted(input.name), "");
-      const regie_type type{input.elem,        REGIE_TENSOR,    static_cast<int32_t>(input.dims.size()),
-                            input.dims.data(), REGIE_FORMAT_ND, REGIE_FORMAT_ND};
-      uint32_t value = REGIE_NONE;
-      Context::check(context_.import->argument(context_.import, sdk::str(input.name), &type, &value));
-      scope.values.emplace(input.name, value);
-    }
-    build(*body_, &scope);
-    outputs(scope);
-  }
-
-  // ---- What translations need ----
-
-  uint32_t constant(uint32_t kind, const TensorData& tensor, std::string_view name) {
-    const regie_tensor view = tensor.view();
+void Builder::run() {
+  check_versions();
+  body_ = analyse(context_, functions_, model_, &value_names_);
+  check_operators();
+  const std::vector<Input> inputs = read_inputs(context_, *body_);
+  context_.import->set_graph_name(context_.import, sdk::str(body_->proto->name()));
+  Scope scope;
+  for (const Input& input : inputs) {
+    context_.at("input " + quoted(input.name), "");
+    const regie_type type{input.elem,        REGIE_TENSOR,    static_cast<int32_t>(input.dims.size()),
+                          input.dims.data(), REGIE_FORMAT_ND, REGIE_FORMAT_ND};
     uint32_t value = REGIE_NONE;
-    Context::check(api().constant(edit(), kind, &view, sdk::str(name), &value));
-    return value;
+    Context::check(context_.import->argument(context_.import, sdk::str(input.name), &type, &value));
+    scope.values.emplace(input.name, value);
   }
-
-  void node(std::string_view op, const NodeRef& ref, const std::vector<uint32_t>& operands,
-            const std::vector<Attribute>& attributes, const std::vector<uint32_t>& regions,
-            const std::vector<regie_str>& result_names, const std::vector<uint8_t>& omitted,
-            uint32_t* results) {
-    const AttributeViews views(attributes);
-    regie_node_desc d{};
-    d.struct_size = sizeof(d);
-    d.op = sdk::str(op);
-    d.name = sdk::str(ref.name);
-    d.operand_count = static_cast<uint32_t>(operands.size());
-    d.operands = operands.data();
-    d.attr_count = views.size();
-    d.attrs = views.data();
-    d.region_count = static_cast<uint32_t>(regions.size());
-    d.regions = regions.data();
-    d.result_count = static_cast<uint32_t>(result_names.size());
-    d.result_names = result_names.data();
-    d.results_omitted = omitted.data();
-    Context::check(api().node(edit(), &d, results));
-  }
-
-  const regie_value& value(uint32_t id) const { return *context_.import->value(context_.import, id); }
-  bool is_constant(uint32_t id) const {
-    const uint32_t kind = value(id).kind;
-    return kind == REGIE_VALUE_CONSTANT || kind == REGIE_VALUE_WEIGHT;
-  }
-
-  // A name for a value that the model does not have.
-  std::string_view fresh_name(const std::string& wanted) {
-    std::string name = wanted;
-    for (int n = 2; value_names_.count(name); ++n) name = wanted + "_" + std::to_string(n);
-    const std::string& kept = made_names_.emplace_back(std::move(name));
-    value_names_.insert(kept);
-    return kept;
-  }
-
-  void bind(Scope* scope, const NodeRef& ref, const std::vector<uint32_t>& results) {
-    for (size_t i = 0; i < results.size(); ++i) {
-      const std::string& name = ref.node->output(static_cast<int>(i));
-      if (!name.empty()) bind(scope, name, results[i]);
-    }
-  }
-
-  void bind(Scope* scope, std::string_view name, uint32_t value) {
-    if (scope->outer && scope->outer->find(name) != REGIE_NONE)
-      context_.invalid(
-          "the value " + quoted(name) +
-          " is in a subgraph, but a graph around it has a value of that name already; names must be unique");
-    scope->values.emplace(name, value);
-  }
-
-  // The regions of an If; `operands` gets the captured values.
-  std::vector<uint32_t> branches(const Scope& scope, uint32_t node_index, const Body& body,
-                                 std::vector<uint32_t>* operands);
-
-  Context& context_;
-
- private:
-  const regie_edit_api& api() const { return *context_.import->edit_api; }
-  regie_edit* edit() const { return context_.import->edit; }
-
-  void check_versions();
-  void check_operators();
-  void build(const Body& body, Scope* scope);
-  void translate(Scope* scope, uint32_t index, const Body& body);
-  bool known_extension(const wire::Node& node) const;
-  void outputs(const Scope& scope);
-
-  const wire::Model& model_;
-  Functions functions_;
-  std::unordered_set<std::string_view> value_names_;
-  std::deque<std::string> made_names_;
-  std::unique_ptr<Body> body_;
-};
-
-class NodeTranslation final : public Translation {
- public:
-  NodeTranslation(Builder& b, Scope* s, const Body& body, uint32_t index, int64_t version)
-      : Translation(b.context_, body.nodes[index], version),
-        builder_(b),
-        scope_(s),
-        body_(body),
-        index_(index) {}
-
-  Type type(uint32_t id) const override {
-    const regie_type& t = builder_.value(id).type;
-    if (t.rank < 0 || t.container != REGIE_TENSOR)
-      context.unsupported("the shape of operand " + quoted(sdk::sv(builder_.value(id).name)) +
-                          " is not known, and this operator cannot be read without it");
-    return {t.elem, t.rank, {t.dims, t.dims + t.rank}};
-  }
-  const regie_tensor* data(uint32_t id) const override {
-    return builder_.is_constant(id) ? builder_.value(id).data : nullptr;
-  }
-  uint32_t constant(const TensorData& tensor, std::string_view suffix) override {
-    return builder_.constant(REGIE_VALUE_CONSTANT, tensor,
-                             builder_.fresh_name(ref.name + "_" + std::string(suffix)));
-  }
-  uint32_t make(std::string_view op, const std::vector<uint32_t>& in,
-                const std::vector<Attribute>& attrs) override {
-    uint32_t result = REGIE_NONE;
-    const std::vector<regie_str> names{sdk::str(builder_.fresh_name(ref.name + "_" + std::string(op)))};
-    builder_.node(op, ref, in, attrs, {}, names, {0}, &result);
-    return result;
-  }
-  void finish(std::string_view op, const std::vector<uint32_t>& in,
-              const std::vector<Attribute>& attrs) override {
-    finish(op, in, attrs, {}, output_count());
-  }
-  void finish_if() override {
-    std::vector<uint32_t> all = operands;
-    const std::vector<uint32_t> regions = builder_.branches(*scope_, index_, body_, &all);
-    finish(ref.node->op_type(), all, {}, regions, static_cast<size_t>(ref.node->output_size()));
-  }
-  void finish_constant() override {
-    if (ref.node->output_size() != 1 || ref.node->output(0).empty())
-      context.invalid("a Constant has one output");
-    if (ref.node->attribute_size() != 1)
-      context.invalid("a Constant has one attribute, this has " + std::to_string(ref.node->attribute_size()));
-    const wire::Attribute& given = ref.node->attribute(0);
-    const TensorData tensor = given.has_sparse_tensor() ? read_sparse(context, given.sparse_tensor(),
-                                                                      "attribute " + quoted(given.name()))
-                                                        : of_attribute(attributes.list().at(0));
-    builder_.bind(scope_, ref, {builder_.constant(REGIE_VALUE_CONSTANT, tensor, ref.node->output(0))});
-  }
-
- private:
-  void finish(std::string_view op, const std::vector<uint32_t>& in, const std::vector<Attribute>& attrs,
-              const std::vector<uint32_t>& regions, size_t count) {
-    std::vector<regie_str> names(count);
-    std::vector<uint8_t> omitted(count);
-    std::vector<uint32_t> results(count, REGIE_NONE);
-    for (size_t i = 0; i < count; ++i) {
-      const std::string& name = ref.node->output(static_cast<int>(i));
-      names[i] = sdk::str(name);
-      omitted[i] = name.empty();
-    }
-    builder_.node(op, ref, in, attrs, regions, names, omitted, results.data());
-    builder_.bind(scope_, ref, results);
-  }
-
-  static TensorData of_attribute(const Attribute& a) {
-    TensorData t;
-    switch (a.kind) {
-      case REGIE_ATTR_TENSOR:
-        return a.tensor;
-      case REGIE_ATTR_INTS:
-        return integers(a.ints);
-      case REGIE_ATTR_INT:
-        t = integers({a.i});
-        t.dims.clear();
-        return t;
-      case REGIE_ATTR_FLOAT:
-        scalar(REGIE_F32, a.f, &t);
-        return t;
-      case REGIE_ATTR_FLOATS: {
-        t.elem = REGIE_F32;
-        t.dims = {static_cast<int64_t>(a.floats.size())};
-        auto* to = static_cast<float*>(t.allocate(a.floats.size() * sizeof(float)));
-        for (double f : a.floats) *to++ = static_cast<float>(f);
-        return t;
-      }
-      default:
-        t.elem = REGIE_STRING;
-        if (a.kind == REGIE_ATTR_STRING) {
-          t.strings = {sdk::str(a.s)};
-        } else {
-          t.dims = {static_cast<int64_t>(a.strings.size())};
-          for (const std::string& s : a.strings) t.strings.push_back(sdk::str(s));
-        }
-        t.data = t.strings.data();
-        t.bytes = t.strings.size() * sizeof(regie_str);
-        return t;
-    }
-  }
-
-  Builder& builder_;
-  Scope* scope_;
-  const Body& body_;
-  uint32_t index_;
-};
+  build(*body_, &scope);
+  outputs(scope);
+}
 
 void Builder::check_versions() {
   if (!model_.has_graph()) context_.invalid("the file has no graph: it is truncated, or not an ONNX model");
@@ -342,119 +123,6 @@ void Builder::check_operators() {
                        " not supported; docs/frontend.md lists the operators that are");
 }
 
-void Builder::build(const Body& body, Scope* scope) {
-  const wire::Graph& g = *body.proto;
-  auto weight = [&](const std::string& name, auto&& read) {
-    if (!body.definitions.at(name).used) return;
-    context_.at("initializer " + quoted(name), "");
-    bind(scope, name, constant(REGIE_VALUE_WEIGHT, read("initializer " + quoted(name)), name));
-  };
-  for (const wire::Tensor& t : g.initializer())
-    weight(t.name(), [&](const std::string& what) { return read_tensor(context_, t, what); });
-  for (const wire::SparseTensor& t : g.sparse_initializer())
-    weight(t.values().name(), [&](const std::string& what) { return read_sparse(context_, t, what); });
-  for (uint32_t i : body.order) translate(scope, i, body);
-}
-
-void Builder::translate(Scope* scope, uint32_t index, const Body& body) {
-  const NodeRef& ref = body.nodes[index];
-  const std::string name = full_name(*ref.node);
-  context_.at(ref.name, name);
-  const bool extension = !domain_of(ref.node->domain()).empty();
-  const int64_t opset = ref.opsets->find(ref.node->domain());
-  const Operator* op = extension ? nullptr : find_operator(name);
-  const Form* form = op ? form_at(*op, opset) : nullptr;
-
-  NodeTranslation t(*this, scope, body, index, opset);
-  for (const std::string& input : ref.node->input())
-    t.operands.push_back(input.empty() ? REGIE_NONE : scope->find(input));
-  while (!t.operands.empty() && t.operands.back() == REGIE_NONE) t.operands.pop_back();
-  if (extension) {
-    t.attributes = Attributes::read(context_, *ref.node, nullptr, opset);
-    t.finish(name, t.operands, t.attributes.list());
-    return;
-  }
-  const auto count = static_cast<int64_t>(t.operands.size());
-  if (count < form->least_operands || count > form->most_operands)
-    context_.invalid("the operator takes " + std::to_string(form->least_operands) +
-                     (form->most_operands == form->least_operands ? ""
-                      : form->most_operands == kAnyNumber         ? " or more"
-                                                          : " to " + std::to_string(form->most_operands)) +
-                     " inputs at operator set " + std::to_string(opset) + ", and the node has " +
-                     std::to_string(count));
-  for (int i = 0; i < form->least_operands; ++i)
-    if (t.operands[static_cast<size_t>(i)] == REGIE_NONE)
-      context_.invalid("input " + std::to_string(i) + " is missing");
-  if (t.output_count() == 0) context_.invalid("the node has no output");
-  t.attributes = Attributes::read(context_, *ref.node, form->attributes, opset);
-  form->translate(t);
-}
-
-// Both branches get all captures as arguments, in one order; constants of the graphs around them are read
-// directly.
-std::vector<uint32_t> Builder::branches(const Scope& scope, uint32_t node_index, const Body& body,
-                                        std::vector<uint32_t>* operands) {
-  const NodeRef& ref = body.nodes[node_index];
-  const Body* branches[2] = {nullptr, nullptr};
-  static constexpr const char* kNames[2] = {"then_branch", "else_branch"};
-  if (auto it = body.subgraphs.find(node_index); it != body.subgraphs.end()) {
-    for (const auto& [name, child] : it->second) {
-      const int which = name == kNames[0] ? 0 : name == kNames[1] ? 1 : -1;
-      if (which < 0 || branches[which])
-        context_.invalid("an If has the attributes then_branch and else_branch once each, this has " +
-                         quoted(name) + (which < 0 ? "" : " twice"));
-      branches[which] = child.get();
-    }
-  }
-  if (ref.node->attribute_size() != 2 || !branches[0] || !branches[1])
-    context_.invalid("an If has the attributes then_branch and else_branch, and no other");
-
-  std::vector<std::string_view> captures;
-  for (const Body* branch : branches)
-    for (std::string_view name : branch->captures) {
-      const uint32_t v = scope.find(name);
-      if (is_constant(v) || std::find(captures.begin(), captures.end(), name) != captures.end()) continue;
-      captures.push_back(name);
-      operands->push_back(v);
-    }
-  // Types as they stand now; the dimensions are copied, as the host's belong to it.
-  std::vector<regie_type> types;
-  std::vector<std::vector<regie_dim>> dims;
-  std::vector<regie_str> names;
-  for (size_t i = 0; i < captures.size(); ++i) {
-    regie_type type = value((*operands)[i + 1]).type;
-    if (type.rank < 0)
-      context_.unsupported("the shape of the captured value " + quoted(captures[i]) + " is not known");
-    dims.emplace_back(type.dims, type.dims + type.rank);
-    type.dims = dims.back().data();
-    types.push_back(type);
-    names.push_back(sdk::str(captures[i]));
-  }
-
-  std::vector<uint32_t> regions;
-  for (int which = 0; which < 2; ++which) {
-    const Body& branch = *branches[which];
-    if (branch.proto->input_size() != 0)
-      context_.invalid(std::string(kNames[which]) + " has inputs; the branches of an If have none");
-    if (branch.proto->output_size() != ref.node->output_size())
-      context_.invalid(std::string(kNames[which]) + " has " + std::to_string(branch.proto->output_size()) +
-                       " outputs, the node has " + std::to_string(ref.node->output_size()));
-    uint32_t region = REGIE_NONE;
-    std::vector<uint32_t> args(captures.size());
-    Context::check(api().open_region(edit(), sdk::str(kNames[which]), static_cast<uint32_t>(captures.size()),
-                                     types.data(), names.data(), &region, args.data()));
-    Scope inner{&scope, {}};
-    for (size_t i = 0; i < captures.size(); ++i) inner.values.emplace(captures[i], args[i]);
-    build(branch, &inner);
-    std::vector<uint32_t> results;
-    for (const wire::ValueInfo& v : branch.proto->output()) results.push_back(inner.find(v.name()));
-    context_.at(ref.name, ref.node->op_type());
-    Context::check(api().close_region(edit(), static_cast<uint32_t>(results.size()), results.data()));
-    regions.push_back(region);
-  }
-  return regions;
-}
-
 void Builder::outputs(const Scope& scope) {
   std::vector<uint32_t> values;
   std::vector<regie_str> names;
@@ -474,8 +142,6 @@ void Builder::outputs(const Scope& scope) {
   Context::check(context_.import->results(context_.import, static_cast<uint32_t>(values.size()),
                                           values.data(), names.data()));
 }
-
-}  // namespace
 
 regie_status import_model(const regie_import* import) {
   const regie_host* host = import->host;

@@ -1,10 +1,82 @@
-// Builds the graph through the host: model in, calls of regie_import and regie_edit_api out.
+// Builds the graph through the host: model in, calls of regie_import and regie_edit_api out. The checks are
+// in builder.cpp, nodes and regions in nodes.cpp.
 #pragma once
 
-#include "regie/c/frontend.h"
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "body.h"
+#include "context.h"
+#include "functions.h"
+#include "operators.h"
+#include "reader.h"
+#include "tensors.h"
 
 namespace regie::onnx {
 
+// The whole import. Never throws.
 regie_status import_model(const regie_import* import);
+
+// Values by name in one region, and in the regions around it.
+struct Scope {
+  const Scope* outer = nullptr;
+  std::unordered_map<std::string_view, uint32_t> values;
+
+  uint32_t find(std::string_view name) const {
+    for (const Scope* s = this; s; s = s->outer)
+      if (auto it = s->values.find(name); it != s->values.end()) return it->second;
+    return REGIE_NONE;
+  }
+};
+
+// The model's name of an operator: "Conv", "com.foo.Bar".
+std::string full_name(const wire::Node& node);
+
+class Builder {
+ public:
+  Builder(Context& context, const wire::Model& model)
+      : context_(context), model_(model), functions_(context, model) {}
+  void run();
+
+  // ---- For the translation of a node ----
+  Context& context() { return context_; }
+  uint32_t constant(uint32_t kind, const TensorData& tensor, std::string_view name);
+  void node(std::string_view op, const NodeRef& ref, const std::vector<uint32_t>& operands,
+            const std::vector<Attribute>& attributes, const std::vector<uint32_t>& regions,
+            const std::vector<regie_str>& result_names, const std::vector<uint8_t>& omitted,
+            uint32_t* results);
+  const regie_value& value(uint32_t id) const { return *context_.import->value(context_.import, id); }
+  bool is_constant(uint32_t id) const;
+  // A name for a value that the model does not have.
+  std::string_view fresh_name(const std::string& wanted);
+  void bind(Scope* scope, const NodeRef& ref, const std::vector<uint32_t>& results);
+  void bind(Scope* scope, std::string_view name, uint32_t value);
+  // The regions of an If; `operands` gets the captured values.
+  std::vector<uint32_t> branches(const Scope& scope, uint32_t node_index, const Body& body,
+                                 std::vector<uint32_t>* operands);
+
+ private:
+  const regie_edit_api& api() const { return *context_.import->edit_api; }
+  regie_edit* edit() const { return context_.import->edit; }
+  void check_versions();
+  void check_operators();
+  bool known_extension(const wire::Node& node) const;
+  void build(const Body& body, Scope* scope);
+  void translate(Scope* scope, uint32_t index, const Body& body);
+  void outputs(const Scope& scope);
+
+  Context& context_;
+  const wire::Model& model_;
+  Functions functions_;
+  std::unordered_set<std::string_view> value_names_;
+  std::deque<std::string> made_names_;
+  std::unique_ptr<Body> body_;
+};
 
 }  // namespace regie::onnx

@@ -110,8 +110,6 @@ constexpr Operator kOperators[] = {
     {"Reciprocal", "1 6 13", {{6, "", 1, 1, same}}},
     {"ReduceL1", "1 11 13 18", {{1, kReduceOld, 1, 1, axes_to_operand}, {18, kReduce, 1, 2, same}}},
     {"ReduceL2", "1 11 13 18", {{1, kReduceOld, 1, 1, axes_to_operand}, {18, kReduce, 1, 2, same}}},
-    {"ReduceLogSum", "1 11 13 18 28", {{1, kReduceOld, 1, 1, axes_to_operand}, {18, kReduce, 1, 2, same}}},
-    {"ReduceLogSumExp", "1 11 13 18 28", {{1, kReduceOld, 1, 1, axes_to_operand}, {18, kReduce, 1, 2, same}}},
     {"ReduceMax", "1 11 12 13 18 20", {{1, kReduceOld, 1, 1, axes_to_operand}, {18, kReduce, 1, 2, same}}},
     {"ReduceMean", "1 11 13 18", {{1, kReduceOld, 1, 1, axes_to_operand}, {18, kReduce, 1, 2, same}}},
     {"ReduceMin", "1 11 12 13 18 20", {{1, kReduceOld, 1, 1, axes_to_operand}, {18, kReduce, 1, 2, same}}},
@@ -139,6 +137,7 @@ constexpr Operator kOperators[] = {
     {"Transpose", "1 13 21 23 24 25", {{1, "perm:I", 1, 1, same}}},
     {"Unsqueeze", "1 11 13 21 23 24 25", {{1, "axes:I", 1, 1, axes_to_operand}, {13, "", 2, 2, same}}},
     {"Where", "9 16", {{9, "", 3, 3, same}}},
+    {"Xor", "1 7", {{7, "", 2, 2, same}}},
 };
 
 }  // namespace

@@ -74,9 +74,6 @@ class FoldConstants {
   // A wave: all nodes that are ready now. The constants exist once the host has applied it; it then shows the
   // readers as changed, so that a chain costs its own length.
   void run(PassContext& c) {
-    control_targets_.resize(c.graph().node_count(), false);
-    for (uint32_t id : c.graph().changed())
-      for (uint32_t before : control_of(c.graph().node(id))) control_targets_[before] = true;
     for (uint32_t id : c.graph().changed()) {
       const regie_node& n = c.graph().node(id);
       if (c.graph().live(id) && n.region_count == 0 && !fold_known(c, n)) fold_computed(c, n);
@@ -107,9 +104,10 @@ class FoldConstants {
     for (uint32_t r = 0; r < n.result_count; ++r) {
       if (!is_read(g, n.results[r])) continue;
       all &= tensors[r].has_value();
-      if (tensors[r]) patch.replace(n.results[r], patch.constant(kind, *tensors[r]));
+      if (tensors[r])
+        patch.replace(n.results[r], patch.constant(kind, *tensors[r], sv(g.value(n.results[r]).name)));
     }
-    if (all && !control_targets_[n.id]) patch.remove(n.id);
+    if (all) patch.remove(n.id);
     patch.commit();
   }
 
@@ -201,8 +199,7 @@ class FoldConstants {
   }
 
   uint64_t node_budget_, total_budget_;
-  uint64_t total_ = 0;                 // bytes made so far
-  std::vector<bool> control_targets_;  // nodes that others must run after: they stay, as nodes
+  uint64_t total_ = 0;  // bytes made so far
 };
 
 constexpr regie_pass_table kTable = pass_table<FoldConstants>(&kInfo, REGIE_DIGEST_PASS);

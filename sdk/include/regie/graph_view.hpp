@@ -3,6 +3,7 @@
 // gave the graph.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <optional>
@@ -138,13 +139,28 @@ class GraphView {
   const regie_node* producer(const regie_value& v) const {
     return v.kind == REGIE_VALUE_RESULT ? &node(v.owner) : nullptr;
   }
-  // The operand of the owner that a region's argument stands for: captures are the owner's last operands.
-  // REGIE_NONE for arguments of the graph itself.
+  // How many of a control-flow node's operands are its own; the rest are captures, one an argument of its
+  // regions.
+  uint32_t own_operands(const regie_node& owner) const {
+    uint32_t captures = 0;
+    for (uint32_t r : regions_of(owner)) captures = std::max(captures, region(r).arg_count);
+    return sv(owner.op) == "If" ? 1 : owner.operand_count - std::min(captures, owner.operand_count);
+  }
+  // The operand of the owner that a region's argument stands for; REGIE_NONE for arguments of the graph
+  // itself.
   uint32_t operand_behind(const regie_value& argument) const {
     const regie_region& r = region(argument.owner);
     if (r.parent == REGIE_NONE) return REGIE_NONE;
     const regie_node& owner = node(r.parent);
-    return owner.operands[owner.operand_count - r.arg_count + argument.index];
+    return owner.operands[own_operands(owner) + argument.index];
+  }
+  // The regions whose nodes become tasks: the graph's own and those of control flow, owners first.
+  std::vector<uint32_t> task_regions() const {
+    std::vector<uint32_t> regions{0};
+    for (size_t i = 0; i < regions.size(); ++i)
+      for (const regie_node& n : nodes(regions[i]))
+        if (is_control_flow(n)) regions.insert(regions.end(), n.regions, n.regions + n.region_count);
+    return regions;
   }
 
   // Nodes of one region in program order: for (const regie_node& n : graph.nodes(0)).

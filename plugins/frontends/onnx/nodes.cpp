@@ -1,0 +1,288 @@
+// Nodes and regions: each node of a body in its order, through the operator table.
+#include <algorithm>
+
+#include "builder.h"
+
+namespace regie::onnx {
+
+namespace {
+
+class NodeTranslation final : public Translation {
+ public:
+  NodeTranslation(Builder& b, Scope* s, const Body& body, uint32_t index, int64_t version)
+      : Translation(b.context(), body.nodes[index], version),
+        builder_(b),
+        scope_(s),
+        body_(body),
+        index_(index) {}
+
+  Type type(uint32_t id) const override {
+    const regie_type& t = builder_.value(id).type;
+    if (t.rank < 0 || t.container != REGIE_TENSOR)
+      context.unsupported("the shape of operand " + quoted(sdk::sv(builder_.value(id).name)) +
+                          " is not known, and this operator cannot be read without it");
+    return {t.elem, t.rank, {t.dims, t.dims + t.rank}};
+  }
+  const regie_tensor* data(uint32_t id) const override {
+    return builder_.is_constant(id) ? builder_.value(id).data : nullptr;
+  }
+  uint32_t constant(const TensorData& tensor, std::string_view suffix) override {
+    return builder_.constant(REGIE_VALUE_CONSTANT, tensor,
+                             builder_.fresh_name(ref.name + "_" + std::string(suffix)));
+  }
+  uint32_t make(std::string_view op, const std::vector<uint32_t>& in,
+                const std::vector<Attribute>& attrs) override {
+    uint32_t result = REGIE_NONE;
+    const std::vector<regie_str> names{sdk::str(builder_.fresh_name(ref.name + "_" + std::string(op)))};
+    builder_.node(op, ref, in, attrs, {}, names, {0}, &result);
+    return result;
+  }
+  void finish(std::string_view op, const std::vector<uint32_t>& in,
+              const std::vector<Attribute>& attrs) override {
+    finish(op, in, attrs, {}, output_count());
+  }
+  void finish_if() override {
+    std::vector<uint32_t> all = operands;
+    const std::vector<uint32_t> regions = builder_.branches(*scope_, index_, body_, &all);
+    finish(ref.node->op_type(), all, {}, regions, static_cast<size_t>(ref.node->output_size()));
+  }
+  void finish_constant() override {
+    if (ref.node->output_size() != 1 || ref.node->output(0).empty())
+      context.invalid("a Constant has one output");
+    if (ref.node->attribute_size() != 1)
+      context.invalid("a Constant has one attribute, this has " + std::to_string(ref.node->attribute_size()));
+    const wire::Attribute& given = ref.node->attribute(0);
+    const TensorData tensor = given.has_sparse_tensor() ? read_sparse(context, given.sparse_tensor(),
+                                                                      "attribute " + quoted(given.name()))
+                                                        : of_attribute(attributes.list().at(0));
+    builder_.bind(scope_, ref, {builder_.constant(REGIE_VALUE_CONSTANT, tensor, ref.node->output(0))});
+  }
+
+ private:
+  void finish(std::string_view op, const std::vector<uint32_t>& in, const std::vector<Attribute>& attrs,
+              const std::vector<uint32_t>& regions, size_t count) {
+    std::vector<regie_str> names(count);
+    std::vector<uint8_t> omitted(count);
+    std::vector<uint32_t> results(count, REGIE_NONE);
+    for (size_t i = 0; i < count; ++i) {
+      const std::string& name = ref.node->output(static_cast<int>(i));
+      names[i] = sdk::str(name);
+      omitted[i] = name.empty();
+    }
+    builder_.node(op, ref, in, attrs, regions, names, omitted, results.data());
+    builder_.bind(scope_, ref, results);
+  }
+
+  static TensorData of_attribute(const Attribute& a) {
+    TensorData t;
+    switch (a.kind) {
+      case REGIE_ATTR_TENSOR:
+        return a.tensor;
+      case REGIE_ATTR_INTS:
+        return integers(a.ints);
+      case REGIE_ATTR_INT:
+        t = integers({a.i});
+        t.dims.clear();
+        return t;
+      case REGIE_ATTR_FLOAT:
+        scalar(REGIE_F32, a.f, &t);
+        return t;
+      case REGIE_ATTR_FLOATS: {
+        t.elem = REGIE_F32;
+        t.dims = {static_cast<int64_t>(a.floats.size())};
+        auto* to = static_cast<float*>(t.allocate(a.floats.size() * sizeof(float)));
+        for (double f : a.floats) *to++ = static_cast<float>(f);
+        return t;
+      }
+      default:
+        t.elem = REGIE_STRING;
+        if (a.kind == REGIE_ATTR_STRING) {
+          t.strings = {sdk::str(a.s)};
+        } else {
+          t.dims = {static_cast<int64_t>(a.strings.size())};
+          for (const std::string& s : a.strings) t.strings.push_back(sdk::str(s));
+        }
+        t.data = t.strings.data();
+        t.bytes = t.strings.size() * sizeof(regie_str);
+        return t;
+    }
+  }
+
+  Builder& builder_;
+  Scope* scope_;
+  const Body& body_;
+  uint32_t index_;
+};
+
+}  // namespace
+
+uint32_t Builder::constant(uint32_t kind, const TensorData& tensor, std::string_view name) {
+  const regie_tensor view = tensor.view();
+  uint32_t value = REGIE_NONE;
+  Context::check(api().constant(edit(), kind, &view, sdk::str(name), &value));
+  return value;
+}
+
+void Builder::node(std::string_view op, const NodeRef& ref, const std::vector<uint32_t>& operands,
+                   const std::vector<Attribute>& attributes, const std::vector<uint32_t>& regions,
+                   const std::vector<regie_str>& result_names, const std::vector<uint8_t>& omitted,
+                   uint32_t* results) {
+  const AttributeViews views(attributes);
+  regie_node_desc d{};
+  d.struct_size = sizeof(d);
+  d.op = sdk::str(op);
+  d.name = sdk::str(ref.name);
+  d.operand_count = static_cast<uint32_t>(operands.size());
+  d.operands = operands.data();
+  d.attr_count = views.size();
+  d.attrs = views.data();
+  d.region_count = static_cast<uint32_t>(regions.size());
+  d.regions = regions.data();
+  d.result_count = static_cast<uint32_t>(result_names.size());
+  d.result_names = result_names.data();
+  d.results_omitted = omitted.data();
+  Context::check(api().node(edit(), &d, results));
+}
+
+bool Builder::is_constant(uint32_t id) const {
+  const uint32_t kind = value(id).kind;
+  return kind == REGIE_VALUE_CONSTANT || kind == REGIE_VALUE_WEIGHT;
+}
+
+std::string_view Builder::fresh_name(const std::string& wanted) {
+  std::string name = wanted;
+  for (int n = 2; value_names_.count(name); ++n) name = wanted + "_" + std::to_string(n);
+  const std::string& kept = made_names_.emplace_back(std::move(name));
+  value_names_.insert(kept);
+  return kept;
+}
+
+void Builder::bind(Scope* scope, const NodeRef& ref, const std::vector<uint32_t>& results) {
+  for (size_t i = 0; i < results.size(); ++i) {
+    const std::string& name = ref.node->output(static_cast<int>(i));
+    if (!name.empty()) bind(scope, name, results[i]);
+  }
+}
+
+void Builder::bind(Scope* scope, std::string_view name, uint32_t value) {
+  if (scope->outer && scope->outer->find(name) != REGIE_NONE)
+    context_.invalid(
+        "the value " + quoted(name) +
+        " is in a subgraph, but a graph around it has a value of that name already; names must be unique");
+  scope->values.emplace(name, value);
+}
+
+void Builder::build(const Body& body, Scope* scope) {
+  const wire::Graph& g = *body.proto;
+  auto weight = [&](const std::string& name, auto&& read) {
+    if (!body.definitions.at(name).used) return;
+    context_.at("initializer " + quoted(name), "");
+    bind(scope, name, constant(REGIE_VALUE_WEIGHT, read("initializer " + quoted(name)), name));
+  };
+  for (const wire::Tensor& t : g.initializer())
+    weight(t.name(), [&](const std::string& what) { return read_tensor(context_, t, what); });
+  for (const wire::SparseTensor& t : g.sparse_initializer())
+    weight(t.values().name(), [&](const std::string& what) { return read_sparse(context_, t, what); });
+  for (uint32_t i : body.order) translate(scope, i, body);
+}
+
+void Builder::translate(Scope* scope, uint32_t index, const Body& body) {
+  const NodeRef& ref = body.nodes[index];
+  const std::string name = full_name(*ref.node);
+  context_.at(ref.name, name);
+  const bool extension = !domain_of(ref.node->domain()).empty();
+  const int64_t opset = ref.opsets->find(ref.node->domain());
+  const Operator* op = extension ? nullptr : find_operator(name);
+  const Form* form = op ? form_at(*op, opset) : nullptr;
+
+  NodeTranslation t(*this, scope, body, index, opset);
+  for (const std::string& input : ref.node->input())
+    t.operands.push_back(input.empty() ? REGIE_NONE : scope->find(input));
+  while (!t.operands.empty() && t.operands.back() == REGIE_NONE) t.operands.pop_back();
+  if (extension) {
+    t.attributes = Attributes::read(context_, *ref.node, nullptr, opset);
+    t.finish(name, t.operands, t.attributes.list());
+    return;
+  }
+  const auto count = static_cast<int64_t>(t.operands.size());
+  if (count < form->least_operands || count > form->most_operands)
+    context_.invalid("the operator takes " + std::to_string(form->least_operands) +
+                     (form->most_operands == form->least_operands ? ""
+                      : form->most_operands == kAnyNumber         ? " or more"
+                                                          : " to " + std::to_string(form->most_operands)) +
+                     " inputs at operator set " + std::to_string(opset) + ", and the node has " +
+                     std::to_string(count));
+  for (int i = 0; i < form->least_operands; ++i)
+    if (t.operands[static_cast<size_t>(i)] == REGIE_NONE)
+      context_.invalid("input " + std::to_string(i) + " is missing");
+  if (t.output_count() == 0) context_.invalid("the node has no output");
+  t.attributes = Attributes::read(context_, *ref.node, form->attributes, opset);
+  form->translate(t);
+}
+
+// Both branches get all captures as arguments, in one order; constants of the graphs around them are read
+// directly.
+std::vector<uint32_t> Builder::branches(const Scope& scope, uint32_t node_index, const Body& body,
+                                        std::vector<uint32_t>* operands) {
+  const NodeRef& ref = body.nodes[node_index];
+  const Body* branches[2] = {nullptr, nullptr};
+  static constexpr const char* kNames[2] = {"then_branch", "else_branch"};
+  if (auto it = body.subgraphs.find(node_index); it != body.subgraphs.end()) {
+    for (const auto& [name, child] : it->second) {
+      const int which = name == kNames[0] ? 0 : name == kNames[1] ? 1 : -1;
+      if (which < 0 || branches[which])
+        context_.invalid("an If has the attributes then_branch and else_branch once each, this has " +
+                         quoted(name) + (which < 0 ? "" : " twice"));
+      branches[which] = child.get();
+    }
+  }
+  if (ref.node->attribute_size() != 2 || !branches[0] || !branches[1])
+    context_.invalid("an If has the attributes then_branch and else_branch, and no other");
+
+  std::vector<std::string_view> captures;
+  for (const Body* branch : branches)
+    for (std::string_view name : branch->captures) {
+      const uint32_t v = scope.find(name);
+      if (is_constant(v) || std::find(captures.begin(), captures.end(), name) != captures.end()) continue;
+      captures.push_back(name);
+      operands->push_back(v);
+    }
+  // Types as they stand now; the dimensions are copied, as the host's belong to it.
+  std::vector<regie_type> types;
+  std::vector<std::vector<regie_dim>> dims;
+  std::vector<regie_str> names;
+  for (size_t i = 0; i < captures.size(); ++i) {
+    regie_type type = value((*operands)[i + 1]).type;
+    if (type.rank < 0)
+      context_.unsupported("the shape of the captured value " + quoted(captures[i]) + " is not known");
+    dims.emplace_back(type.dims, type.dims + type.rank);
+    type.dims = dims.back().data();
+    types.push_back(type);
+    names.push_back(sdk::str(captures[i]));
+  }
+
+  std::vector<uint32_t> regions;
+  for (int which = 0; which < 2; ++which) {
+    const Body& branch = *branches[which];
+    if (branch.proto->input_size() != 0)
+      context_.invalid(std::string(kNames[which]) + " has inputs; the branches of an If have none");
+    if (branch.proto->output_size() != ref.node->output_size())
+      context_.invalid(std::string(kNames[which]) + " has " + std::to_string(branch.proto->output_size()) +
+                       " outputs, the node has " + std::to_string(ref.node->output_size()));
+    uint32_t region = REGIE_NONE;
+    std::vector<uint32_t> args(captures.size());
+    Context::check(api().open_region(edit(), sdk::str(kNames[which]), static_cast<uint32_t>(captures.size()),
+                                     types.data(), names.data(), &region, args.data()));
+    Scope inner{&scope, {}};
+    for (size_t i = 0; i < captures.size(); ++i) inner.values.emplace(captures[i], args[i]);
+    build(branch, &inner);
+    std::vector<uint32_t> results;
+    for (const wire::ValueInfo& v : branch.proto->output()) results.push_back(inner.find(v.name()));
+    context_.at(ref.name, ref.node->op_type());
+    Context::check(api().close_region(edit(), static_cast<uint32_t>(results.size()), results.data()));
+    regions.push_back(region);
+  }
+  return regions;
+}
+
+}  // namespace regie::onnx

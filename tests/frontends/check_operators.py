@@ -1,0 +1,77 @@
+"""Compares the table of plugins/frontends/onnx/operators.cpp with the operator schemas of the onnx package.
+
+For each operator: every version that ONNX has defined is listed, and at every supported version the attributes, their
+kinds and the number of inputs are ONNX's. Exits 1 with one line a difference.
+"""
+import re
+import sys
+
+import onnx.defs
+
+KINDS = {"INT": "i", "FLOAT": "f", "STRING": "s", "INTS": "I", "FLOATS": "F", "STRINGS": "S", "TENSOR": "t",
+         "GRAPH": "g", "SPARSE_TENSOR": "p"}
+ANY = 2**31 - 1
+
+
+def table(path):
+    text = open(path).read()
+    text = re.sub(r'"\s*\n\s*"', "", text)  # literals that continue on the next line
+    constants = dict(re.findall(r'constexpr const char\* (k\w+) = "([^"]*)";', text))
+    body = text[text.index("kOperators[] = {"):]
+    body = body[:body.index("\n};")]
+    oldest, newest = (int(re.search(rf"{name} = (\d+)", open(path.replace(".cpp", ".h")).read()).group(1))
+                      for name in ("kOldestOpset", "kNewestOpset"))
+    operators = {}
+    starts = [m for m in re.finditer(r'\{"(\w+)",\s*"([\d ]+)",', body)]
+    for k, m in enumerate(starts):
+        end = starts[k + 1].start() if k + 1 < len(starts) else len(body)
+        forms = []
+        for f in re.finditer(r'\{(\d+),\s*("[^"]*"|k\w+),\s*(\d+),\s*(\w+),\s*(\w+)\}', body[m.end():end]):
+            attributes = f[2][1:-1] if f[2].startswith('"') else constants[f[2]]
+            most = ANY if f[4] == "kAny" else int(f[4])
+            forms.append((int(f[1]), dict(a.split(":") for a in attributes.split()), int(f[3]), most))
+        assert forms, m[1]
+        operators[m[1]] = ([int(v) for v in m[2].split()], forms)
+    return operators, oldest, newest
+
+
+def main():
+    operators, oldest, newest = table(sys.argv[1])
+    problems = []
+    if onnx.defs.onnx_opset_version() < newest:
+        problems.append(f"the onnx package knows operator set {onnx.defs.onnx_opset_version()}, the table claims {newest}")
+    history = {}
+    for s in onnx.defs.get_all_schemas_with_history():
+        if s.domain == "" and s.since_version <= newest:
+            history.setdefault(s.name, {})[s.since_version] = s
+    if list(operators) != sorted(operators):
+        problems.append("the table is not sorted by name")
+    compared = 0
+    for name, (versions, forms) in operators.items():
+        known = history.get(name, {})
+        if versions != sorted(known):
+            problems.append(f"{name}: versions {versions}, ONNX has {sorted(known)}")
+            continue
+        for opset in range(oldest, newest + 1):
+            since = max((v for v in versions if v <= opset), default=None)
+            form = max((f for f in forms if f[0] <= opset), default=None, key=lambda f: f[0])
+            if since is None:
+                continue
+            if form is None:
+                problems.append(f"{name}: no form for operator set {opset}")
+                continue
+            schema = known[since]
+            attributes = {n: KINDS[a.type.name] for n, a in schema.attributes.items()}
+            if form[1] != attributes:
+                problems.append(f"{name} at {opset}: attributes {form[1]}, ONNX has {attributes}")
+            least, most = schema.min_input, min(schema.max_input, ANY)
+            if (form[2], form[3]) != (least, most):
+                problems.append(f"{name} at {opset}: {form[2]}..{form[3]} inputs, ONNX has {least}..{most}")
+            compared += 1
+    for p in dict.fromkeys(problems):
+        print(p)
+    print(f"{len(operators)} operators, {compared} versions compared, {len(problems)} differences")
+    sys.exit(1 if problems or compared < 500 else 0)
+
+
+main()
