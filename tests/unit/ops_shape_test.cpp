@@ -430,7 +430,9 @@ TEST_F(OpsShape, MessagesSayWhatIsWrong) {
     Inferred got = infer(w.op, w.attrs, w.operands, w.results);
     EXPECT_EQ(got.code, w.code) << w.op << ": " << got.message << " (expected: " << w.words << ")";
     EXPECT_THAT(got.message, HasSubstr(w.words)) << w.op;
-    if (w.code != REGIE_OK) EXPECT_THAT(got.message, testing::StartsWith(w.op));
+    if (w.code != REGIE_OK) {
+      EXPECT_THAT(got.message, testing::StartsWith(w.op));
+    }
   }
 }
 
