@@ -19,7 +19,7 @@ class TomlTable;
 
 struct SchemaOperand {
   std::string name;
-  std::string type;  // a key of `types` (operands of one key have one element type) or an element type
+  std::string type;  // a key of `types` (operands of one key have one element type), an element type, or "any"
   bool optional = false;
   bool variadic = false;  // last only: zero or more
 };
