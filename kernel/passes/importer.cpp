@@ -27,9 +27,7 @@ struct Mapping {
 // whose model is wrong.
 Status said_of(const Status& status, const std::string& where) {
   Status out = Status::error(status.code(), status.message(), where);
-  if (status.code() == REGIE_INVALID_MODEL || status.code() == REGIE_INVALID_INPUT ||
-      status.code() == REGIE_UNSUPPORTED)
-    return out;
+  if (status.code() != REGIE_BAD_PLUGIN && status.code() != REGIE_INTERNAL) return out;
   for (const std::string& c : status.context()) out = std::move(out).while_doing(c);
   return out;
 }
