@@ -34,7 +34,9 @@ Status compile_into(const std::string& path, std::span<const std::byte> bytes, c
   REGIE_ASSIGN(CompileOptions o, read_options(given));
   REGIE_ASSIGN(auto plugins, api_plugin_host(given.text("plugin-path")));
   REGIE_ASSIGN(Compiled compiled, compile(plugins, path, bytes, o));
-  *model = new regie_model(std::move(compiled.model), std::move(compiled.report));
+  auto made = std::make_unique<regie_model>(std::move(compiled.model));
+  made->compile_report = std::move(compiled.report);
+  *model = made.release();
   return {};
 }
 

@@ -30,6 +30,7 @@ struct regie_model {
   std::shared_ptr<const regie::Model> model;
   std::vector<Port> inputs, outputs;
   const char* report() const;  // made on first use
+  std::string compile_report;  // ledger of the compile that made it, times included; empty if it was loaded
 
  private:
   mutable std::once_flag report_once_;

@@ -17,9 +17,12 @@ namespace regie {
 
 class TomlTable;
 
+// As an operand's type: each one may have any element type, whatever the others have.
+inline constexpr std::string_view kAnyType = "any";
+
 struct SchemaOperand {
   std::string name;
-  std::string type;  // a key of `types` (operands of one key have one element type), an element type, or "any"
+  std::string type;  // a key of `types` (operands of one key have one element type) or an element type
   bool optional = false;
   bool variadic = false;  // last only: zero or more
 };

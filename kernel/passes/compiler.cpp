@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "base/log.h"
+#include "base/file.h"
 #include "ir/verify.h"
 #include "model/file.h"
 #include "model/plan_check.h"
@@ -31,6 +31,26 @@ void keep_portable(CompileState& state) {
       state.portable_constants.push_back(g.tensor(v));
 }
 
+// A framework's file, a text graph, or an offline model, whose portable graph is compiled again.
+Result<std::unique_ptr<Graph>> read_graph(CompileState& state, const std::string& path, std::span<const std::byte> bytes) {
+  const auto& options = state.options.import_options;
+  if (!bytes.empty()) return import_bytes(*state.plugins, *state.ops, bytes, path, options);
+  auto file = MappedFile::open(path);
+  if (!file.ok()) return std::move(file).status();
+  if (!looks_like_model_file(file->bytes())) return import_model(*state.plugins, *state.ops, path, options);
+  REGIE_ASSIGN(std::shared_ptr<const Model> model, load_model(path));
+  if (!options.empty())
+    return unsupported("`" + options.front().first + "` needs the framework's file: an offline model's shapes are made", path);
+  ParseOptions parse_options;
+  parse_options.constants = [&](std::string_view digest, regie_elem elem, std::span<const int64_t> dims) {
+    auto it = model->portable_constants.find(std::string(digest));
+    if (it == model->portable_constants.end()) return Tensor();
+    const ModelWeight& w = model->weights[it->second];
+    return Tensor::borrow(elem, dims, model->weight_bytes.data() + w.offset, model->weight_owner);
+  };
+  return parse(model->portable_graph, path + " (portable graph)", parse_options);
+}
+
 Result<Compiled> compile_in(CompileState& state, const std::string& path, std::span<const std::byte> bytes) {
   const CompileOptions& options = state.options;
   auto start = std::chrono::steady_clock::now();
@@ -38,7 +58,7 @@ Result<Compiled> compile_in(CompileState& state, const std::string& path, std::s
                                                                 : options.optimise        ? "default"
                                                                                           : "unoptimised"));
   REGIE_ASSIGN(state.target, load_target(*state.plugins, options.target));
-  REGIE_ASSIGN(state.graph, import_model(*state.plugins, *state.ops, path, bytes, options.import_options));
+  REGIE_ASSIGN(state.graph, read_graph(state, path, bytes));
   state.ledger.operators_imported = state.graph->live_node_count();
   VerifyOptions verify_options;
   verify_options.ops = state.ops.get();

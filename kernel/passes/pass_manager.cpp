@@ -27,6 +27,7 @@ struct Step {
   Provided provided;
   const regie_pass_info* info = nullptr;
   const regie_rewrite_info* rewrite = nullptr;
+  const Manifest* manifest = nullptr;
   ConfigText config;
   regie_pass* object = nullptr;   // passes and rewrites: lives for the compile
   size_t seen = 0;                // how much of the change log this object has been shown
@@ -54,6 +55,7 @@ Status try_kind(Result<Provider<Table>> found, Step* step, bool* done) {
   if (!found.ok()) return found.status().code() == REGIE_NOT_FOUND ? Status() : std::move(found).status();
   step->info = info_of(*found);
   if constexpr (std::is_same_v<Table, regie_rewrite_table>) step->rewrite = &found->table->rewrites[found->index];
+  step->manifest = found->manifest;
   step->provided = *found;
   *done = true;
   return {};
@@ -94,6 +96,8 @@ class Manager {
   }
   // Applies what `edit` recorded and keeps the ledger.
   Result<ApplyOutcome> apply(Edit& edit, const Step& step, StageRecord* record);
+  // The first engine in the target's order that would take the node says whether it wants it fused like this.
+  Status ask_veto(const Graph& graph, uint32_t node);
   // The nodes to show: all live ones the first time, later the live ones of the log since.
   std::vector<uint32_t> changed_for(Step& step);
   void collect_changes() {
@@ -160,6 +164,7 @@ Status Manager::resolve(const Pipeline& pipeline) {
     steps_.emplace_back(stage.passes.size());
     for (size_t i = 0; i < stage.passes.size(); ++i) {
       REGIE_TRY(find(stage.passes[i], &steps_.back()[i]));
+      state_.uses(steps_.back()[i].manifest);
       used.push_back(stage.passes[i].name);
     }
   }
@@ -225,6 +230,8 @@ Result<ApplyOutcome> Manager::apply(Edit& edit, const Step& step, StageRecord* r
   const CompileOptions& o = state_.options;
   if (!o.held_back_patches.empty() || o.stop_after_patches != UINT32_MAX)
     options.accept = [&o](uint32_t serial) { return serial < o.stop_after_patches && !o.held_back_patches.count(serial); };
+  bool vetoes = std::any_of(state_.engines.begin(), state_.engines.end(), [](const EngineInstance& e) { return e.table->accept_fusion; });
+  if (vetoes) options.veto = [this](const Graph& graph, uint32_t node) { return ask_veto(graph, node); };
   auto outcome = edit.apply(*state_.ops, options);
   if (!outcome.ok()) return std::move(outcome).status().while_doing("applying a patch of pass '" + step.use->name + "'");
   record->patches += static_cast<uint32_t>(outcome->applied.size());
@@ -232,6 +239,21 @@ Result<ApplyOutcome> Manager::apply(Edit& edit, const Step& step, StageRecord* r
   for (const EditNote& n : outcome->notes)
     state_.ledger.note(step.use->name, n.node == REGIE_NONE || !state_.graph->live(n.node) ? "" : state_.graph->describe_node(n.node), n.kind, n.text);
   return outcome;
+}
+
+Status Manager::ask_veto(const Graph& graph, uint32_t node) {
+  auto shapes = NodeShapes::make(state_, node);
+  if (!shapes.ok()) return {};  // shapes are not known yet: nothing to judge by
+  regie_engine_shapes s = shapes->get();
+  for (EngineInstance& e : state_.engines) {
+    regie_answer answer{};
+    REGIE_TRY(call_plugin("engine '" + e.name + "'", [&] { return e.table->ask(e.engine, &graph.view(), node, &s, &answer); }));
+    if (!answer.can) continue;
+    regie_str reason{};
+    if (!e.table->accept_fusion || e.table->accept_fusion(e.engine, &graph.view(), node, &reason)) return {};
+    return unsupported("engine '" + e.name + "' vetoes it: " + std::string(view(reason)), graph.describe_node(node));
+  }
+  return {};
 }
 
 // What regie_pass_context.state points to.

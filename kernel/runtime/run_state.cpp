@@ -26,11 +26,16 @@ Result<std::unique_ptr<RunState>> RunState::make(SessionCore* core) {
   return s;
 }
 
+// All streams before all fences: what a stream still runs may wait for the fence of another one.
+void RunState::free_streams() {
+  for (const auto& s : streams_) s->stream.reset();
+  for (const auto& s : streams_) s->fence.reset();
+}
+
+RunState::~RunState() { free_streams(); }
+
 Status RunState::renew_streams() {
-  for (const auto& s : streams_) {
-    s->stream.reset();
-    s->fence.reset();
-  }
+  free_streams();
   for (const auto& s : streams_) {
     const Device& device = *core_->devices[s->device];
     REGIE_ASSIGN(s->stream, Stream::create(device));

@@ -23,6 +23,7 @@ struct OutputMemory {
 class RunState {
  public:
   static Result<std::unique_ptr<RunState>> make(SessionCore* core);
+  ~RunState();
   Status run(std::span<const regie_tensor> inputs, std::span<regie_tensor> outputs);
   void set_profiling(bool on);
   std::span<const TaskTime> times() const { return times_; }
@@ -43,6 +44,7 @@ class RunState {
   Status find_bound(std::span<const regie_tensor> inputs, Bound** bound);
   Status fit_arenas(const ShapePlan& plan);
   Status renew_streams();
+  void free_streams();
 
   // executor.cpp
   Status execute(Bound& bound);
@@ -72,7 +74,7 @@ class RunState {
   bool timed_out_ = false;  // work may still be going on
   RunStatistics statistics_;
   std::vector<std::vector<int64_t>> last_dims_;  // of the inputs, when a shape was last prepared
-  // Last, so that they go first: destroying a stream waits for what it still runs.
+  // Freed before all else: destroying a stream waits for what it still runs.
   std::vector<std::unique_ptr<RunStream>> streams_;
 };
 

@@ -16,7 +16,7 @@
 namespace regie {
 
 struct SessionOptions {
-  uint32_t threads = 1;      // for parallel regions of host_cpu kernels, in all
+  uint32_t threads = 1;      // for parallel regions of host_cpu kernels, in all; 0: as the model was compiled for
   uint64_t timeout_ns = 0;   // of waits; 0: the device's own
   size_t shapes_kept = 16;   // prepared shapes a context keeps, least recently used dropped
 };
@@ -28,7 +28,7 @@ struct RunStatistics {
 
 struct TaskTime {  // one a task of the last profiled run
   uint32_t program, task;
-  uint64_t issue_ns, begin_ns, end_ns;
+  uint64_t issue_ns, begin_ns, end_ns;  // host's clock; device's clock, 0 where the device does not tell (copies)
 };
 
 class Context;

@@ -1,0 +1,52 @@
+// The runtime half of the embedding API: sessions, contexts, runs.
+#include "api/objects.h"
+
+using regie::api_guard;
+using regie::invalid_input;
+using regie::Status;
+
+regie_status regie_session_create(const regie_model* model, const regie_option* options, size_t option_count,
+                                  regie_session** session) {
+  return api_guard([&]() -> Status {
+    if (!model || !session)
+      return invalid_input("regie_session_create: a model and a place for the session are needed");
+    *session = nullptr;
+    REGIE_ASSIGN(const regie::ApiOptions read,
+                 regie::ApiOptions::read(options, option_count, {"threads", "timeout-ms", "plugin-path"}));
+    regie::SessionOptions to;
+    REGIE_ASSIGN(const int64_t threads, read.integer("threads", 0, 1, 1024));
+    REGIE_ASSIGN(const int64_t timeout_ms, read.integer("timeout-ms", 0, 1, int64_t{1} << 40));
+    to.threads = static_cast<uint32_t>(threads);
+    to.timeout_ns = static_cast<uint64_t>(timeout_ms) * 1000000;
+    REGIE_ASSIGN(std::shared_ptr<regie::PluginHost> host, regie::api_plugin_host(read.text("plugin-path")));
+    REGIE_ASSIGN(std::shared_ptr<regie::Session> made,
+                 regie::Session::create(model->model, std::move(host), to));
+    *session = new regie_session{std::move(made)};
+    return {};
+  });
+}
+
+void regie_session_release(regie_session* session) { delete session; }
+
+regie_status regie_context_acquire(regie_session* session, regie_context** context) {
+  return api_guard([&]() -> Status {
+    if (!session || !context)
+      return invalid_input("regie_context_acquire: a session and a place for the context are needed");
+    *context = nullptr;
+    REGIE_ASSIGN(std::shared_ptr<regie::Context> got, session->session->acquire());
+    *context = new regie_context{std::move(got), {}};
+    return {};
+  });
+}
+
+void regie_context_release(regie_context* context) { delete context; }
+
+regie_status regie_run(regie_context* context, const regie_tensor* inputs, size_t input_count,
+                       regie_tensor* outputs, size_t output_count) {
+  return api_guard([&]() -> Status {
+    if (!context) return invalid_input("regie_run: a context is needed");
+    if ((input_count && !inputs) || (output_count && !outputs))
+      return invalid_input("regie_run: inputs or outputs are NULL");
+    return context->context->run({inputs, input_count}, {outputs, output_count});
+  });
+}

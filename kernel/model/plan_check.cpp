@@ -1,0 +1,342 @@
+#include "model/plan_check.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "model/layout.h"
+#include "model/plan_order.h"
+
+namespace regie {
+
+namespace {
+
+std::string number(uint64_t n) { return std::to_string(n); }
+
+// Bytes of one address space: an arena, or the memory of one output.
+struct Range {
+  uint32_t memory = 0;  // space, or spaces + output
+  uint64_t begin = 0, end = 0;
+  uint32_t owner = 0;  // buffer, or buffers + output: whose bytes they are meant to be
+};
+
+// A stretch of bytes since it was written last.
+struct Segment {
+  uint64_t end = 0;
+  uint32_t owner = 0;
+  EventId writer = 0;
+  // The latest reader of each stream and program: earlier ones are ordered before it.
+  std::vector<EventId> readers;
+};
+
+class PlanCheck {
+ public:
+  PlanCheck(const Model& model, ShapeValues shapes) : m_(model), shapes_(std::move(shapes)), order_(model) {}
+
+  Status run(bool at_reference) {
+    REGIE_ASSIGN(placement_, place_buffers(m_, shapes_));
+    if (at_reference) REGIE_TRY(figures());
+    memories_.resize(m_.spaces.size() + m_.outputs.size());
+    REGIE_TRY(programs());
+    return outputs();
+  }
+
+ private:
+  // ---- What the buffers say
+  // -------------------------------------------------------------------------------------
+  Status figures() const {
+    for (size_t b = 0; b < m_.buffers.size(); ++b)
+      if (placement_.offsets[b] != m_.buffers[b].offset)
+        return internal_error("buffer '" + m_.buffers[b].name + "' is planned at " +
+                              number(m_.buffers[b].offset) + ", but the buffers beneath it put it at " +
+                              number(placement_.offsets[b]));
+    for (uint32_t s = 0; s < m_.spaces.size(); ++s) {
+      const ModelSpace& space = m_.spaces[s];
+      // Deltas of live bytes by step: as they are, and rounded up to the alignment as planners count.
+      std::map<uint64_t, std::pair<int64_t, int64_t>> deltas;
+      uint64_t peak = 0, alignment = 1;
+      for (size_t b = 0; b < m_.buffers.size(); ++b) {
+        const ModelBuffer& buffer = m_.buffers[b];
+        if (buffer.space != s) continue;
+        const uint64_t size = placement_.sizes[b];
+        const int64_t plain = static_cast<int64_t>(size);
+        const int64_t rounded =
+            static_cast<int64_t>((size + buffer.alignment - 1) / buffer.alignment * buffer.alignment);
+        peak = std::max(peak, placement_.offsets[b] + size);
+        alignment = std::max<uint64_t>(alignment, buffer.alignment);
+        deltas[buffer.lower].first += plain;
+        deltas[buffer.lower].second += rounded;
+        deltas[buffer.upper].first -= plain;
+        deltas[buffer.upper].second -= rounded;
+      }
+      int64_t live = 0, live_rounded = 0, most = 0, most_rounded = 0;
+      for (const auto& [step, delta] : deltas) {
+        most = std::max(most, live += delta.first);
+        most_rounded = std::max(most_rounded, live_rounded += delta.second);
+      }
+      if (space.arena_bytes < peak || space.arena_bytes - peak >= alignment)
+        return internal_error("memory space '" + space.name + "' says that its arena takes " +
+                              number(space.arena_bytes) + " bytes, but its buffers end at " + number(peak));
+      if (space.lower_bound < static_cast<uint64_t>(most) ||
+          space.lower_bound > static_cast<uint64_t>(most_rounded))
+        return internal_error("memory space '" + space.name + "' says that its lower bound is " +
+                              number(space.lower_bound) + " bytes, but its buffers say " +
+                              std::to_string(most_rounded));
+    }
+    return {};
+  }
+
+  // ---- Accesses
+  // ------------------------------------------------------------------------------------------------- False
+  // for what is never written: inputs, weights, nothing.
+  bool range_of(const Arg& a, Range* r) const {
+    if (a.kind != Arg::kBuffer && a.kind != Arg::kOutput) return false;
+    const uint64_t bytes = bytes_at(m_, a.type, shapes_).value();
+    if (bytes == 0) return false;
+    if (a.kind == Arg::kBuffer) {
+      r->memory = m_.buffers[a.index].space;
+      r->begin = placement_.offsets[a.index] + a.offset;
+      r->owner = a.index;
+    } else {
+      r->memory = static_cast<uint32_t>(m_.spaces.size()) + a.index;
+      r->begin = a.offset;
+      r->owner = static_cast<uint32_t>(m_.buffers.size()) + a.index;
+    }
+    r->end = r->begin + bytes;
+    return true;
+  }
+
+  std::string owner_name(uint32_t owner) const {
+    return owner < m_.buffers.size() ? "buffer '" + m_.buffers[owner].name + "'"
+                                     : "output '" + m_.outputs[owner - m_.buffers.size()].name + "'";
+  }
+  std::string memory_name(uint32_t memory) const {
+    return memory < m_.spaces.size() ? "memory space '" + m_.spaces[memory].name + "'"
+                                     : "the output's memory";
+  }
+  std::string place(const Range& r) const {
+    return "bytes " + number(r.begin) + " to " + number(r.end) + " of " + memory_name(r.memory) + " (" +
+           owner_name(r.owner) + ")";
+  }
+  Status wrong(EventId who, const Range& r, const std::string& what) const {
+    return internal_error(order_.name(who) + " " + what + "; " + place(r));
+  }
+
+  using Map = std::map<uint64_t, Segment>;
+
+  // Cuts the segments at `at`, so that one begins there.
+  static void cut(Map* map, uint64_t at) {
+    auto it = map->upper_bound(at);
+    if (it == map->begin()) return;
+    --it;
+    if (it->first == at || it->second.end <= at) return;
+    Segment right = it->second;
+    it->second.end = at;
+    map->emplace(at, std::move(right));
+  }
+
+  Status read(EventId who, const Range& r) {
+    Map& map = memories_[r.memory];
+    cut(&map, r.begin);
+    cut(&map, r.end);
+    uint64_t at = r.begin;
+    for (auto it = map.lower_bound(r.begin); it != map.end() && it->first < r.end; ++it) {
+      if (it->first != at) break;
+      at = it->second.end;
+      Segment& s = it->second;
+      if (s.owner != r.owner)
+        return wrong(who, r,
+                     "reads what " + order_.name(s.writer) + " has overwritten with " + owner_name(s.owner));
+      if (!order_.visible(s.writer, who))
+        return wrong(who, r, "reads what only a branch writes: " + order_.name(s.writer));
+      if (!order_.before(s.writer, who))
+        return wrong(who, r, "reads what " + order_.name(s.writer) + " writes, and does not wait for it");
+      // Sooner or later a write looks at the readers: the latest of each stream and program is enough.
+      auto same = std::find_if(s.readers.begin(), s.readers.end(),
+                               [&](EventId e) { return order_.same_line(e, who); });
+      if (same == s.readers.end())
+        s.readers.push_back(who);
+      else
+        *same = who;
+    }
+    return at >= r.end ? Status() : wrong(who, r, "reads bytes that no task has written");
+  }
+
+  // `over`: what the same event reads, where its result may lie (in place).
+  Status write(EventId who, const Range& r, const std::vector<Range>& over) {
+    Map& map = memories_[r.memory];
+    cut(&map, r.begin);
+    cut(&map, r.end);
+    auto it = map.lower_bound(r.begin);
+    while (it != map.end() && it->first < r.end) {
+      const Segment& s = it->second;
+      if (!order_.before(s.writer, who))
+        return wrong(who, r,
+                     "writes over what " + order_.name(s.writer) + " writes, and does not wait for it");
+      for (EventId reader : s.readers)
+        if (reader != who && !order_.before(reader, who))
+          return wrong(who, r,
+                       "writes over what " + order_.name(reader) + " reads, and does not wait for it");
+      if (s.owner == r.owner && !order_.alternatives(s.writer, who) && !order_.encloses(who, s.writer) &&
+          std::none_of(over.begin(), over.end(), [&](const Range& o) {
+            return o.memory == r.memory && o.owner == r.owner && o.begin <= it->first && s.end <= o.end;
+          }))
+        return wrong(who, r, "writes a second time what " + order_.name(s.writer) + " has written");
+      it = map.erase(it);
+    }
+    map.emplace(r.begin, Segment{r.end, r.owner, who, {}});
+    return {};
+  }
+
+  // What one task touches must not overlap in itself, but for a result that begins where an operand does.
+  Status itself(EventId who, const std::vector<Range>& reads, const std::vector<Range>& writes,
+                const Range* scratch) {
+    struct Mark {
+      Range range;
+      bool written;
+    };
+    std::vector<Mark> marks;
+    for (const Range& r : reads) marks.push_back({r, false});
+    for (const Range& r : writes) marks.push_back({r, true});
+    if (scratch) marks.push_back({*scratch, true});
+    std::sort(marks.begin(), marks.end(), [](const Mark& a, const Mark& b) {
+      return std::tie(a.range.memory, a.range.begin, a.written) <
+             std::tie(b.range.memory, b.range.begin, b.written);
+    });
+    // Furthest end so far: of all ranges, and of the written ones.
+    const Mark* any = nullptr;
+    const Mark* written = nullptr;
+    for (const Mark& k : marks) {
+      if (any && any->range.memory != k.range.memory) any = written = nullptr;
+      const bool is_scratch =
+          scratch && k.written && k.range.owner == scratch->owner && k.range.begin == scratch->begin;
+      if (written && written->range.end > k.range.begin)
+        return wrong(who, k.range, "writes its own operand or result: " + owner_name(written->range.owner));
+      if (k.written && any && any->range.end > k.range.begin &&
+          (is_scratch || any->range.begin != k.range.begin || any->range.end < k.range.end))
+        return wrong(who, k.range, "writes over a part of its own operand " + owner_name(any->range.owner));
+      if (!any || k.range.end > any->range.end) any = &k;
+      if (k.written && (!written || k.range.end > written->range.end)) written = &k;
+    }
+    return {};
+  }
+
+  Status ranges(const std::vector<Arg>& args, std::vector<Range>* out) const {
+    out->clear();
+    Range r;
+    for (const Arg& a : args)
+      if (range_of(a, &r)) out->push_back(r);
+    return {};
+  }
+
+  Status lifetimes(EventId who, const ModelTask& task, const std::vector<Range>& list, bool written) const {
+    for (const Range& r : list) {
+      if (r.owner >= m_.buffers.size()) continue;
+      const ModelBuffer& b = m_.buffers[r.owner];
+      // A buffer whose bytes a result takes over in place may be said to end where the result begins.
+      if (task.step < b.lower || task.step > b.upper || (written && task.step == b.upper))
+        return wrong(who, r,
+                     "touches it in step " + number(task.step) + ", but it lives from " + number(b.lower) +
+                         " to " + number(b.upper));
+    }
+    return {};
+  }
+
+  Status task(EventId who, const ModelTask& t) {
+    REGIE_TRY(ranges(t.operands, &reads_));
+    REGIE_TRY(ranges(t.results, &writes_));
+    REGIE_TRY(lifetimes(who, t, reads_, false));
+    REGIE_TRY(lifetimes(who, t, writes_, true));
+    Range scratch;
+    const bool has_scratch = t.scratch != REGIE_NONE && placement_.sizes[t.scratch] > 0;
+    if (has_scratch)
+      scratch = {m_.buffers[t.scratch].space, placement_.offsets[t.scratch],
+                 placement_.offsets[t.scratch] + placement_.sizes[t.scratch], t.scratch};
+    REGIE_TRY(itself(who, reads_, writes_, has_scratch ? &scratch : nullptr));
+    for (const Range& r : reads_) REGIE_TRY(read(who, r));
+    // Scratch holds nothing before or after; its own bytes count as read, so that tasks may share it.
+    if (has_scratch) REGIE_TRY(write(who, scratch, {scratch}));
+    for (const Range& r : writes_) REGIE_TRY(write(who, r, reads_));
+    return {};
+  }
+
+  // ---- Programs, branches in the place of their If
+  // ---------------------------------------------------------------
+  Status programs() {
+    return order_.walk([&](Order::Visit what, EventId who, const ModelTask& t, size_t branch) -> Status {
+      switch (what) {
+        case Order::Visit::kTask:
+          return task(who, t);
+        case Order::Visit::kIfBegin: {
+          Range r;
+          return range_of(t.operands[0], &r) ? read(who, r) : Status();
+        }
+        case Order::Visit::kBranchEnd: {
+          REGIE_TRY(ranges(t.program_results[branch], &reads_));
+          for (const Range& r : reads_) REGIE_TRY(read(who, r));
+          return moves(who, t.program_results[branch], t.results);
+        }
+        case Order::Visit::kIfEnd: {
+          REGIE_TRY(ranges(t.results, &writes_));
+          for (const Range& r : writes_) REGIE_TRY(write(who, r, {r}));
+          return {};
+        }
+      }
+      return {};
+    });
+  }
+
+  // A branch's results are copied one after the other: no copy may destroy what a later one reads.
+  Status moves(EventId who, const std::vector<Arg>& from, const std::vector<Arg>& to) const {
+    std::map<std::pair<uint32_t, uint64_t>, std::pair<uint64_t, size_t>>
+        sources;  // memory, begin -> end, which
+    Range r;
+    uint64_t longest = 0;
+    for (size_t i = 0; i < from.size(); ++i)
+      if (range_of(from[i], &r)) {
+        auto [it, is_new] = sources.try_emplace({r.memory, r.begin}, r.end, i);
+        it->second = {std::max(it->second.first, r.end), std::max(it->second.second, i)};
+        longest = std::max(longest, r.end - r.begin);
+      }
+    for (size_t i = 0; i < to.size(); ++i) {
+      if (!range_of(to[i], &r)) continue;
+      auto it = sources.lower_bound({r.memory, r.begin > longest ? r.begin - longest : 0});
+      for (; it != sources.end() && it->first < std::pair(r.memory, r.end); ++it)
+        if (it->second.first > r.begin && it->second.second > i)
+          return wrong(who, r, "copies a branch's result over another one that is copied later");
+    }
+    return {};
+  }
+
+  Status outputs() {
+    const EventId end = order_.end();
+    for (size_t o = 0; o < m_.outputs.size(); ++o) {
+      Range r;
+      if (!range_of(m_.output_sources[o], &r)) continue;
+      REGIE_TRY(read(end, r));
+    }
+    return {};
+  }
+
+  const Model& m_;
+  ShapeValues shapes_;
+  Order order_;
+  Placement placement_;
+  std::vector<Map> memories_;
+  std::vector<Range> reads_, writes_;
+};
+
+}  // namespace
+
+Status check_plan(const Model& model, const std::vector<int64_t>& symbol_values) {
+  Result<ShapeValues> shapes = evaluate_shapes(model, symbol_values);
+  if (!shapes) return std::move(shapes).status().while_doing("checking the plan");
+  for (uint32_t t = 0; t < model.types.size(); ++t)
+    if (Result<uint64_t> bytes = bytes_at(model, t, *shapes); !bytes)
+      return std::move(bytes).status().while_doing("checking the plan");
+  const std::string at = symbols_text(model, shapes->symbols);
+  Status status = PlanCheck(model, std::move(shapes).value()).run(symbol_values.empty());
+  return status.ok() ? status : std::move(status).while_doing("checking the plan at " + at);
+}
+
+}  // namespace regie
