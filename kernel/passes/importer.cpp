@@ -470,18 +470,21 @@ Result<std::unique_ptr<Graph>> import_with_frontend(PluginHost& host, const OpSe
 }  // namespace
 
 Result<std::unique_ptr<Graph>> import_model(PluginHost& host, const OpSet& ops, const std::string& path,
-                                            std::span<const std::byte> bytes, const ImportOptions& options) {
-  const bool given = bytes.data() != nullptr;
+                                            const ImportOptions& options) {
   if (is_text(path)) {
-    std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    if (!given) {
-      REGIE_ASSIGN(text, read_text_file(path));
-    }
+    REGIE_ASSIGN(std::string text, read_text_file(path));
     return import_text(ops, text, path, options);
   }
-  if (given) return import_with_frontend(host, ops, bytes, nullptr, path, options);
   REGIE_ASSIGN(MappedFile file, MappedFile::open(path));
   return import_with_frontend(host, ops, file.bytes(), file.owner(), path, options);
+}
+
+Result<std::unique_ptr<Graph>> import_bytes(PluginHost& host, const OpSet& ops,
+                                            std::span<const std::byte> bytes, const std::string& name,
+                                            const ImportOptions& options) {
+  if (is_text(name))
+    return import_text(ops, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, name, options);
+  return import_with_frontend(host, ops, bytes, nullptr, name, options);
 }
 
 }  // namespace regie

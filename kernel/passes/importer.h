@@ -21,11 +21,14 @@ namespace regie {
 using ImportOptions = std::vector<std::pair<std::string, std::string>>;
 
 // A file of any frontend, or a text graph (.rg). Weights stay in the mapped files where their alignment
-// allows; the graph keeps the mappings. Every failure names the file. With `bytes` (its data not NULL), they
-// are the model instead of the file's, need to stay only during the call, and `path` stands in messages;
-// external files are looked for beside it.
+// allows; the graph keeps the mappings. Every failure names the file.
 Result<std::unique_ptr<Graph>> import_model(PluginHost& host, const OpSet& ops, const std::string& path,
-                                            std::span<const std::byte> bytes = {},
+                                            const ImportOptions& options = {});
+
+// The same from bytes, which need to stay only during the call. `name` stands in messages; external files are
+// looked for beside it.
+Result<std::unique_ptr<Graph>> import_bytes(PluginHost& host, const OpSet& ops,
+                                            std::span<const std::byte> bytes, const std::string& name,
                                             const ImportOptions& options = {});
 
 }  // namespace regie
