@@ -1,5 +1,6 @@
 #include "model/check.h"
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 
@@ -331,8 +332,9 @@ class Checker {
     REGIE_TRY(args(t.results, "result", true));
     for (uint32_t w : t.waits)
       if (w >= position) return bad("waits for task " + number(w) + ", which is issued later");
-    if (t.kind != TaskKind::kLaunch &&
-        (t.kernel != REGIE_NONE || t.scratch != REGIE_NONE || !t.kernel_weights.empty()))
+    if (t.kind != TaskKind::kLaunch && (t.kernel != REGIE_NONE || t.scratch != REGIE_NONE ||
+                                        std::any_of(t.kernel_weights.begin(), t.kernel_weights.end(),
+                                                    [](uint32_t w) { return w != REGIE_NONE; })))
       return bad("only a launch has a kernel, weights or scratch");
     if (t.kind != TaskKind::kIf && (!t.programs.empty() || !t.program_results.empty()))
       return bad("only control flow runs programs");
