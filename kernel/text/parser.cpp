@@ -385,8 +385,8 @@ class Parser {
 
   Status annotation(Node* node) {
     lex_.next();
-    Token what = lex_.peek();
-    REGIE_TRY(lex_.expect(TokenKind::kIdentifier, "an annotation: " + std::string(kAnnotations)).status());
+    REGIE_ASSIGN(Token what,
+                 lex_.expect(TokenKind::kIdentifier, "an annotation: " + std::string(kAnnotations)));
     REGIE_TRY(lex_.expect("("));
     if (what.is("name")) {
       REGIE_ASSIGN(Token t, lex_.expect(TokenKind::kString, "the node's name"));

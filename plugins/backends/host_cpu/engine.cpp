@@ -4,12 +4,11 @@
 #include "regie/c/engine.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "executable.h"
 #include "kernel_blob.h"
 #include "regie/c/pass.h"
 #include "regie/reference_kernel.hpp"
@@ -71,8 +70,8 @@ struct Work {
   bool empty = false;
 };
 
-// Measured (docs/backends.md): a convolution in a layout of its own wins although two reorders stand around it; what is
-// memory-bound or has one input channel does not.
+// Measured (docs/backends.md): row-major convolution is an im2col GEMM, and loses to the blocked kernels by far even with
+// two reorders around them. Pooling and matrix products have nothing to win.
 Layout choose_layout(const regie_engine& e, const Operation& op) {
   if (e.settings.layout) return *e.settings.layout;
   return op.kind == Operation::kConvolution ? Layout::kOwn : Layout::kPlain;
@@ -206,17 +205,13 @@ void emit_reference(regie_engine& e, const regie_engine_compile& request, const 
   k.blob = blob.data();
   k.blob_size = blob.size();
   k.scratch_bytes = kernel.scratch_bytes();
+  const uint32_t residual = residual_operand(work.op);
+  if (residual < work.operands.size() && work.operands[residual].elem != REGIE_ELEM_UNKNOWN) {
+    const ReferenceScratch scratch = plan_reference_scratch(k.scratch_bytes, work.operands[residual]);
+    k.scratch_bytes = scratch.residual_at + scratch.residual_bytes;
+  }
   regie::sdk::check(request.emit(&request, &k));
 }
-
-struct Aligned {
-  explicit Aligned(uint64_t bytes) : data(std::aligned_alloc(64, (bytes + 63) / 64 * 64)) {
-    if (!data) throw std::bad_alloc();
-  }
-  ~Aligned() { std::free(data); }
-  Aligned(const Aligned&) = delete;
-  void* data;
-};
 
 void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work& work, const Choice& c) {
   const std::string blob = write_dnnl_blob(work.op, work.attrs, c.layout, work.operands, work.results,
@@ -239,10 +234,10 @@ void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work&
   if (!c.pack) return regie::sdk::check(request.emit(&request, &k));
 
   const uint64_t bytes = dnnl_memory_desc_get_size(&c.lowered.weights);
-  Aligned packed(bytes);
-  reorder_now(e.dnnl.get(), c.op.weights, work.operands[c.op.weights_operand].data, c.lowered.weights, packed.data);
+  const Bytes packed = make_bytes(bytes);
+  reorder_now(e.dnnl.get(), c.op.weights, work.operands[c.op.weights_operand].data, c.lowered.weights, packed.get());
   const std::string layout = "opaque:host_cpu:" + layout_digest(c.lowered.weights);
-  regie_packed_weight weight{c.op.weights_operand, 64, packed.data, bytes, regie::sdk::str(layout)};
+  regie_packed_weight weight{c.op.weights_operand, 64, packed.get(), bytes, regie::sdk::str(layout)};
   k.weight_count = 1;
   k.weights = &weight;
   regie_str capability{};

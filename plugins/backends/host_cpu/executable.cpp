@@ -62,28 +62,48 @@ Bytes unpack(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& r
   return plain;
 }
 
+ReferenceScratch plan_reference_scratch(uint64_t kernel_bytes, const regie_tensor& residual) {
+  ReferenceScratch plan;
+  plan.residual_at = (kernel_bytes + 63) / 64 * 64;
+  plan.residual_bytes = (static_cast<uint64_t>(regie::sdk::count_of(residual)) * regie::sdk::elem_bits(residual.elem) + 7) / 8;
+  return plan;
+}
+
 // --- reference ---------------------------------------------------------------------------------------------------
 
 ReferenceRun::ReferenceRun(const regie::sdk::WordCatcher& catcher, const regie::sdk::OpBlob& op,
                            const PrepareRequest& r, uint32_t operand, Bytes unpacked)
     : catcher_(catcher),
       operand_(operand),
+      residual_(residual_operand(op.op())),
       unpacked_(std::move(unpacked)),
       operands_(r.operands, r.operands + r.operand_count),
       kernel_([&] {
         if (operand_ != REGIE_NONE) operands_[operand_].data = unpacked_.get();
         return regie::sdk::ReferenceKernel(catcher, find_kernel(catcher, op.op()), op.op(), op.attrs(), operands_.data(),
                                            r.operand_count, r.results, r.result_count);
-      }()) {}
+      }()) {
+  residual_at_ = kernel_.scratch_bytes();
+  if (residual_ >= r.operand_count || operands_[residual_].elem == REGIE_ELEM_UNKNOWN) {
+    residual_ = REGIE_NONE;
+    return;
+  }
+  const ReferenceScratch scratch = plan_reference_scratch(residual_at_, operands_[residual_]);
+  residual_at_ = scratch.residual_at;
+  residual_bytes_ = scratch.residual_bytes;
+}
 
 regie_status ReferenceRun::run(const regie_launch& launch, std::string* words) {
-  const regie_tensor* operands = launch.operands;
-  if (operand_ != REGIE_NONE) {
-    std::copy(launch.operands, launch.operands + launch.operand_count, operands_.begin());
-    operands_[operand_].data = unpacked_.get();
-    operands = operands_.data();
+  const bool aliased = residual_ != REGIE_NONE && launch.operands[residual_].data == launch.results[0].data;
+  if (operand_ == REGIE_NONE && !aliased) return kernel_.run(catcher_, launch.operands, launch.results, launch.scratch, words);
+  std::copy(launch.operands, launch.operands + launch.operand_count, operands_.begin());
+  if (operand_ != REGIE_NONE) operands_[operand_].data = unpacked_.get();
+  if (aliased) {
+    char* copy = static_cast<char*>(launch.scratch) + residual_at_;
+    std::memcpy(copy, launch.operands[residual_].data, residual_bytes_);
+    operands_[residual_].data = copy;
   }
-  return kernel_.run(catcher_, operands, launch.results, launch.scratch, words);
+  return kernel_.run(catcher_, operands_.data(), launch.results, launch.scratch, words);
 }
 
 // --- oneDNN ------------------------------------------------------------------------------------------------------

@@ -243,9 +243,6 @@ dnnl_memory_desc_t addend(const Operation& op, const regie_tensor& t, std::span<
 // alpha * A * B + beta * C + R, then the activation. The usual case is oneDNN's own bias and sum; the rest are post-ops.
 void add_post(Operation& op, const Request& r, std::span<const int64_t> result, bool flat) {
   const double alpha = r.attrs.number("alpha", 1), beta = r.attrs.number("beta", 1);
-  auto linear = [&](double factor) {
-    if (factor != 1) append_eltwise(op.post, dnnl_eltwise_linear, factor, 0);
-  };
   bool row = false;
   if (const regie_tensor* c = beta != 0 ? r.operand(2) : nullptr) {
     dnnl_memory_desc_t memory = addend(op, *c, result, flat, &row);
@@ -253,12 +250,12 @@ void add_post(Operation& op, const Request& r, std::span<const int64_t> result, 
       op.bias = memory;
       op.bias_operand = 2;
     } else {
-      linear(alpha / beta);
+      op.scale = static_cast<float>(alpha / beta);
       op.post.push_back({PostOp::kBinaryAdd, dnnl_alg_kind_undef, 0, 0, 2, memory});
-      linear(beta);
+      if (beta != 1) append_eltwise(op.post, dnnl_eltwise_linear, beta, 0);
     }
   } else {
-    linear(alpha);
+    op.scale = static_cast<float>(alpha);
   }
   if (const regie_tensor* residual = r.operand(3)) {
     dnnl_memory_desc_t memory = addend(op, *residual, result, flat, &row);
@@ -271,6 +268,8 @@ void add_post(Operation& op, const Request& r, std::span<const int64_t> result, 
     }
   }
   append_activation(r.attrs, op.post);
+  if (std::count_if(op.post.begin(), op.post.end(), [](const PostOp& p) { return p.alg == dnnl_eltwise_linear; }) > 1)
+    refuse("it would need two linear post-ops");
 }
 
 Operation matmul(const Request& r) {

@@ -27,6 +27,8 @@ struct Operation {
   uint32_t residual_operand = REGIE_NONE;  // added to the result (post-op sum): same type, shape and layout as dst
   dnnl_alg_kind_t alg = dnnl_alg_kind_undef;
   dnnl_dims_t strides{}, dilates{}, kernel{}, pad_l{}, pad_r{};  // per spatial axis; dilates as oneDNN counts: 0 = dense
+  float scale = 1;           // of the product, before all post-ops; only where there is no bias
+  // No two of one algorithm: oneDNN 2.6 gives the second the parameters of the first.
   std::vector<PostOp> post;
   double flops = 0;
 };

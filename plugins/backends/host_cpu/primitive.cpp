@@ -14,6 +14,8 @@ PrimitiveAttr make_attributes(const Operation& op) {
   check(dnnl_primitive_attr_create(&raw), "creating attributes");
   PrimitiveAttr attr(raw);
   check(dnnl_primitive_attr_set_scratchpad_mode(attr.get(), dnnl_scratchpad_mode_user), "setting the scratchpad mode");
+  if (op.scale != 1)
+    check(dnnl_primitive_attr_set_output_scales(attr.get(), 1, 0, &op.scale), "setting the scale");
   if (op.post.empty()) return attr;
   dnnl_post_ops_t raw_ops = nullptr;
   check(dnnl_post_ops_create(&raw_ops), "creating post-ops");
