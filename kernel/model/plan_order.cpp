@@ -71,11 +71,6 @@ Status Order::walk(const Visitor& f) {
       if (frame.last[stream] != REGIE_NONE) join(&clock, frame.last[stream]);
       for (uint32_t w : task.waits) join(&clock, frame.events[w]);
       if (task.kind == TaskKind::kIf) clock = next_ordinal_;
-      // The host has read the condition before it issues anything further.
-      const EventId condition =
-          task.kind == TaskKind::kIf
-              ? add(frame.program, static_cast<uint32_t>(frame.next_task), REGIE_NONE, clock)
-              : REGIE_NONE;
       const EventId who = add(frame.program, static_cast<uint32_t>(frame.next_task), stream, clock);
       frame.last[stream] = who;
       frame.events.push_back(who);
@@ -85,7 +80,7 @@ Status Order::walk(const Visitor& f) {
         continue;
       }
       frame.the_if = who;
-      REGIE_TRY(f(Visit::kIfBegin, condition, task, 0));
+      REGIE_TRY(f(Visit::kIfBegin, who, task, 0));
     }
     Frame inner{
         task.programs[frame.branch], 0, 0, 0, next_ordinal_, std::vector<EventId>(width, REGIE_NONE), {}};

@@ -25,8 +25,8 @@ class Order {
   explicit Order(const Model& model);
 
   enum class Visit { kTask, kIfBegin, kBranchEnd, kIfEnd };
-  // Calls `f` for each task in program order; `branch` for kBranchEnd. The begin of an If is the host's
-  // reading of its condition, and the end of a branch is an event of that branch after all its tasks.
+  // Calls `f` for each task in program order; `branch` for kBranchEnd. For an If, begin and end are one
+  // event, and the end of a branch is an event of that branch after all its tasks.
   using Visitor = std::function<Status(Visit what, EventId who, const ModelTask& task, size_t branch)>;
   Status walk(const Visitor& f);
   // After walk: an event after everything.
