@@ -71,6 +71,16 @@ AttrValue AttrValue::integers(std::string name, std::vector<int64_t> v) {
   return a;
 }
 
+void Graph::set_attrs(uint32_t node, std::span<const regie_attr> attrs) {
+  regie_attr* copies = arena_.allocate<regie_attr>(attrs.size());
+  for (size_t i = 0; i < attrs.size(); ++i) copies[i] = copy_attr(AttrValue::of(attrs[i]));
+  std::sort(copies, copies + attrs.size(),
+            [](const regie_attr& a, const regie_attr& b) { return view_str(a.name) < view_str(b.name); });
+  nodes_[node].attrs = copies;
+  nodes_[node].attr_count = static_cast<uint32_t>(attrs.size());
+  touch(node);
+}
+
 regie_attr Graph::copy_attr(const AttrValue& attr) {
   regie_attr a{};
   a.name = interned(attr.name);
