@@ -226,7 +226,6 @@ Status Emitter::emit_spaces() {
 
 Status Emitter::emit_buffers() {
   Model& m = *model_;
-  bool symbolic = false;
   for (const PlannedBuffer& b : state_.buffers) {
     ModelBuffer out;
     if (b.value != REGIE_NONE) {
@@ -241,10 +240,9 @@ Status Emitter::emit_buffers() {
     out.offset = b.offset;
     out.lower = b.lower;
     out.upper = b.upper;
-    symbolic |= out.size < 0;
     m.buffers.push_back(std::move(out));
   }
-  if (!symbolic) return {};
+  if (m.symbols.empty()) return {};
   // Who lies beneath whom, among those that share time: for every shape each pair keeps that order.
   std::vector<uint32_t> by_start(m.buffers.size());
   for (uint32_t i = 0; i < by_start.size(); ++i) by_start[i] = i;

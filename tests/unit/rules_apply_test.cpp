@@ -302,6 +302,10 @@ TEST(RulesApply, ConditionsOnShapesAndAttributes) {
       {"absent(%b)", true},
       {"present(%b)", false},
       {"const(%b)", true},  // absent: nothing to ask
+      {"const(%b, %w)", true},
+      {"const(%b, %x)", false},  // but of the others
+      {"same-elem(%b, %x, %w)", true},
+      {"same-shape(%b, %x, %w)", false},
       {"count(%w) == 108", true},
       {"$strides == [2, 2]", true},
       {"at($strides, 0) * 2 == 4", true},
