@@ -17,8 +17,7 @@
 
 namespace regie::conformance {
 
-// --- host
-// --------------------------------------------------------------------------------------------------------
+// ---- host ----
 
 // One a process. Reference kernels come from the libraries given to `add_reference_kernels`.
 const regie_host* host();
@@ -62,8 +61,7 @@ class Settings {
   regie_config config_{};
 };
 
-// --- nodes
-// -------------------------------------------------------------------------------------------------------
+// ---- nodes ----
 
 struct TensorData {
   regie_elem elem = REGIE_ELEM_UNKNOWN;  // unknown: absent
@@ -133,8 +131,7 @@ class Node {
   regie_engine_shapes shapes_{};
 };
 
-// --- kernels
-// -----------------------------------------------------------------------------------------------------
+// ---- kernels ----
 
 struct PackedWeight {
   uint32_t operand;
