@@ -248,6 +248,11 @@ Result<TomlValue> TomlTable::require(std::string_view key) const {
   if (auto v = find(key)) return *v;
   std::string text = "key " + shown(key) + " is missing";
   if (!rep_->name.empty()) text += " in " + shown(rep_->name);
+  // Most often it is there, misspelt.
+  std::vector<std::string> strangers;
+  for (std::string& there : keys_in_order(*rep_->table))
+    if (!rep_->known.count(there)) strangers.push_back(std::move(there));
+  if (auto misspelt = nearest_name(key, strangers)) text += "; is " + shown(*misspelt) + " meant to be it?";
   return invalid_input(std::move(text), where());
 }
 

@@ -198,7 +198,8 @@ class Printer {
 
   static std::string number_or_none(uint32_t n) { return n == REGIE_NONE ? "_" : std::to_string(n); }
 
-  void indent() { out_.append(2 * frames_.size(), ' '); }
+  // Up to a depth; beyond it, spaces would outweigh the text.
+  void indent() { out_.append(2 * std::min<size_t>(frames_.size(), 40), ' '); }
 
   void constant(uint32_t v) {
     const regie_value& value = g_.value(v);

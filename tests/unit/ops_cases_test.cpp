@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -239,6 +240,21 @@ TEST_F(OpsCases, ResultsAreThoseOfOnnxRuntime) {
   }
 }
 
+TEST_F(OpsCases, KernelsAllocateNothingWhenTheyRun) {
+  test::AllocCounter counter;
+  Report report;
+  for (const Case& c : cases()) {
+    DimTable dims;
+    Inferred inferred = infer(c.op, c.attrs, concrete(c), static_cast<uint32_t>(c.results.size()), dims);
+    if (!inferred.ok()) continue;  // reported above
+    RunOptions options = options_for(c);
+    options.counter = &counter;
+    counter.reset();
+    run(c.op, c.attrs, c.operands, inferred.results, options);
+    if (counter.count() != 0) report.add(c, counter.places().front());
+  }
+}
+
 // Operators that say so may write over an operand of the result's type and shape; views over operand 0.
 TEST_F(OpsCases, SameResultsInPlace) {
   Report report;
@@ -266,8 +282,9 @@ TEST_F(OpsCases, SameResultsInPlace) {
   }
   for (uint32_t i = 0; i < plugin.kernels->count; ++i) {
     const regie_op_info& info = plugin.kernels->ops[i];
-    if (info.flags & (REGIE_OP_INPLACE | REGIE_OP_VIEW))
+    if (info.flags & (REGIE_OP_INPLACE | REGIE_OP_VIEW)) {
       EXPECT_GT(tried[std::string(info.op.data, info.op.size)], 0) << std::string(info.op.data, info.op.size);
+    }
   }
 }
 
@@ -324,7 +341,8 @@ void check_symbolic(const std::vector<Case>& cases, bool narrow) {
       }
     }
   }
-  EXPECT_LT(undecided["Squeeze"], 40);
+  auto squeezes = std::count_if(cases.begin(), cases.end(), [](const Case& c) { return c.op == "Squeeze"; });
+  EXPECT_LT(undecided["Squeeze"], narrow ? 2 : squeezes / 2);
 }
 
 TEST_F(OpsCases, SymbolicShapesMeanTheSame) { check_symbolic(cases(), false); }

@@ -271,7 +271,9 @@ Ran run(const std::string& op, const Attrs& attrs, const std::vector<Tensor>& op
     call.operands = inputs.data();
     call.results = outputs.data();
     call.scratch = scratch.data;
+    if (options.counter) options.counter->start();
     ran.code = plugin.kernels->run(state, test_host(), &call);
+    if (options.counter) options.counter->stop();
     plugin.kernels->release(state);
   }
   if (!ran.ok()) {

@@ -13,6 +13,7 @@
 #include "ir/graph.h"
 #include "regie/c/op_kernel.h"
 #include "regie/c/op_shape.h"
+#include "support/alloc_counter.h"
 
 namespace regie::ops_test {
 
@@ -71,9 +72,10 @@ struct Ran : Failed {
 };
 
 struct RunOptions {
-  std::vector<bool> constant;        // by operand: prepare sees its data
-  std::vector<bool> omitted;         // by result
-  std::optional<uint32_t> in_place;  // result 0 lies on this operand's bytes
+  std::vector<bool> constant;             // by operand: prepare sees its data
+  std::vector<bool> omitted;              // by result
+  test::AllocCounter* counter = nullptr;  // counts while the kernel runs
+  std::optional<uint32_t> in_place;       // result 0 lies on this operand's bytes
 };
 
 // `types`: what infer gave. Operands without a tensor are absent.
