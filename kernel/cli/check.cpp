@@ -46,14 +46,14 @@ std::string to_json(const CheckReport& report) {
 
 int command_check(const Arguments& arguments) {
   po::options_description options("Options");
-  options.add_options()
-      ("rule", po::value<std::vector<std::string>>()->composing(), "check this rule only; may be repeated")
-      ("seed", po::value<uint64_t>()->default_value(1), "of the random tensors")
-      ("no-variants", "only the tests as they are written")
-      ("json", "the report as JSON");
+  options.add_options()("rule", po::value<std::vector<std::string>>()->composing(),
+                        "check this rule only; may be repeated")(
+      "seed", po::value<uint64_t>()->default_value(1), "of the random tensors")(
+      "no-variants", "only the tests as they are written")("json", "the report as JSON");
   po::variables_map values;
   if (auto code = parse(arguments, options, {{"FILES...", "rule files: paths, or names in configs/rules"}},
-                        "check FILES...", "  regie check my_rules.toml\n  regie check conv --rule conv-batchnorm", &values))
+                        "check FILES...",
+                        "  regie check my_rules.toml\n  regie check conv --rule conv-batchnorm", &values))
     return *code;
   auto report_or = check(values);
   if (!report_or.ok()) return report(report_or.status());

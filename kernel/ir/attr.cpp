@@ -68,6 +68,13 @@ AttrValue AttrValue::integers(std::string name, std::vector<int64_t> v) {
   return a;
 }
 
+void Graph::set_attrs(uint32_t node, std::span<const regie_attr> attrs) {
+  regie_attr* copies = arena_.allocate<regie_attr>(attrs.size());
+  for (size_t i = 0; i < attrs.size(); ++i) copies[i] = copy_attr(AttrValue::of(attrs[i]));
+  nodes_[node].attrs = copies;
+  nodes_[node].attr_count = static_cast<uint32_t>(attrs.size());
+}
+
 regie_attr Graph::copy_attr(const AttrValue& attr) {
   regie_attr a{};
   a.name = interned(attr.name);

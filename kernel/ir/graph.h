@@ -127,6 +127,8 @@ class Graph {
   // Detached until a node takes it. `scope`: the region that the node will be in.
   uint32_t add_region(std::string_view name, uint32_t scope = REGIE_NONE);
   // Outputs of region 0 that have no name yet get the value's, or "output_<i>"; those that have one keep it.
+  // Replaces all attributes; names and values are copied. Sorted by name, none twice.
+  void set_attrs(uint32_t node, std::span<const regie_attr> attrs);
   void set_region_results(uint32_t region, std::span<const uint32_t> values);
   void set_region_result(uint32_t region, uint32_t index, uint32_t value);
   void set_output_names(std::span<const std::string> names);  // one a result of region 0

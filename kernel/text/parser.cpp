@@ -56,6 +56,18 @@ class Parser {
     uint32_t value;
     uint32_t line;
   };
+  struct Key {  // a label; its text is the lexer's
+    std::string_view text;
+    uint32_t occurrence;
+    bool unnamed;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    size_t operator()(const Key& k) const {
+      return std::hash<std::string_view>()(k.text) * 31 + k.occurrence * 2 + k.unnamed;
+    }
+  };
+  using Names = std::unordered_map<Key, Defined, KeyHash>;
   struct Alias {
     uint32_t value;
     Token base;
@@ -66,24 +78,17 @@ class Parser {
     Node owner;  // who takes this region
     std::vector<Token> results;
     std::vector<std::optional<std::string>> output_names;
-    std::unordered_map<std::string, Defined> values;
+    Names values;
     std::vector<Alias> aliases;
   };
 
   // ---- Names ----
 
-  static std::string key_of(const Token& t) {
-    std::string key(t.text);
-    if (t.is_unnamed_value()) return '\1' + key;
-    if (t.occurrence) key += '\0' + std::to_string(t.occurrence);
-    return key;
-  }
+  static Key key_of(const Token& t) { return {t.text, t.occurrence, t.is_unnamed_value()}; }
   std::string shown(const Token& t) const { return "'" + std::string(lex_.source(t, t)) + "'"; }
 
   Status define(const Token& t, uint32_t value) {
-    std::string key = key_of(t);
-    everywhere_.emplace(key, value);
-    auto [at, fresh] = frames_.back().values.emplace(std::move(key), Defined{value, t.line});
+    auto [at, fresh] = frames_.back().values.emplace(key_of(t), Defined{value, t.line});
     if (fresh) return {};
     return lex_.error(t, shown(t) + " is defined twice; first in line " + std::to_string(at->second.line));
   }
@@ -93,7 +98,7 @@ class Parser {
 
   // Of this region; or a constant of one around it.
   Result<uint32_t> look_up(const Token& t) const {
-    std::string key = key_of(t);
+    Key key = key_of(t);
     bool outside = false;
     for (size_t i = frames_.size(); i-- > 0;) {
       auto at = frames_[i].values.find(key);
@@ -244,6 +249,7 @@ class Parser {
     g_.set_region_results(f.region, results);
     if (f.region == 0) REGIE_TRY(name_outputs());
     resolve_aliases();
+    closed_.push_back(std::move(f.values));
     lex_.next();
     Node owner = std::move(f.owner);
     bool outermost = frames_.size() == 1;
@@ -385,8 +391,8 @@ class Parser {
 
   Status annotation(Node* node) {
     lex_.next();
-    Token what = lex_.peek();
-    REGIE_TRY(lex_.expect(TokenKind::kIdentifier, "an annotation: " + std::string(kAnnotations)).status());
+    REGIE_ASSIGN(Token what,
+                 lex_.expect(TokenKind::kIdentifier, "an annotation: " + std::string(kAnnotations)));
     REGIE_TRY(lex_.expect("("));
     if (what.is("name")) {
       REGIE_ASSIGN(Token t, lex_.expect(TokenKind::kString, "the node's name"));
@@ -553,10 +559,13 @@ class Parser {
   }
 
   Status late_aliases() {
+    if (late_aliases_.empty()) return {};
+    Names all;
+    for (Names& names : closed_) all.merge(names);
     for (const Alias& a : late_aliases_) {
-      auto at = everywhere_.find(key_of(a.base));
-      if (at == everywhere_.end()) return lex_.error(a.base, shown(a.base) + " is not defined anywhere");
-      g_.set_alias(a.value, at->second, a.offset);
+      auto at = all.find(key_of(a.base));
+      if (at == all.end()) return lex_.error(a.base, shown(a.base) + " is not defined anywhere");
+      g_.set_alias(a.value, at->second.value, a.offset);
     }
     return {};
   }
@@ -568,7 +577,7 @@ class Parser {
   std::vector<Frame> frames_;
   std::vector<std::pair<std::string, regie_engine_ref>> engines_;
   std::unordered_map<std::string, uint32_t> node_labels_;
-  std::unordered_map<std::string, uint32_t> everywhere_;
+  std::vector<Names> closed_;  // of regions that have ended
   std::vector<Alias> late_aliases_;
 };
 

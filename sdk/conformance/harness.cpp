@@ -49,31 +49,43 @@ regie_status find_kernel(regie_str op, const regie_op_kernel_table** table, uint
 }
 constexpr regie_host_ops kHostOps = {sizeof(regie_host_ops), 0, find_kernel};
 
-const void* find_service(const char* id) { return std::string_view(id) == REGIE_HOST_OPS_ID ? &kHostOps : nullptr; }
+const void* find_service(const char* id) {
+  return std::string_view(id) == REGIE_HOST_OPS_ID ? &kHostOps : nullptr;
+}
 
 regie_status keep_failure(regie_status code, regie_str message, regie_str where) {
-  if (message.size || where.size) failure() = std::string(sdk::sv(where)) + (where.size ? ": " : "") + std::string(sdk::sv(message));
+  if (message.size || where.size)
+    failure() = std::string(sdk::sv(where)) + (where.size ? ": " : "") + std::string(sdk::sv(message));
   return code;
 }
 void log(regie_log_level level, regie_str component, regie_str message) {
   if (level < REGIE_LOG_WARNING && !std::getenv("REGIE_CONFORMANCE_VERBOSE")) return;
-  std::fprintf(stderr, "%.*s: %.*s\n", static_cast<int>(component.size), component.data, static_cast<int>(message.size),
-               message.data);
+  std::fprintf(stderr, "%.*s: %.*s\n", static_cast<int>(component.size), component.data,
+               static_cast<int>(message.size), message.data);
 }
 
 // The graphs here have no symbols; dimension arithmetic is that of numbers.
 regie_dim dim_op(regie_dim_table*, uint32_t op, regie_dim a, regie_dim b) {
   if (a < 0 || b < 0) return REGIE_DIM_UNKNOWN;
   switch (op) {
-    case REGIE_DIM_ADD: return a + b;
-    case REGIE_DIM_SUB: return a >= b ? a - b : REGIE_DIM_UNKNOWN;
-    case REGIE_DIM_MUL: return a * b;
-    case REGIE_DIM_FLOORDIV: return b ? a / b : REGIE_DIM_UNKNOWN;
-    case REGIE_DIM_CEILDIV: return b ? (a + b - 1) / b : REGIE_DIM_UNKNOWN;
-    case REGIE_DIM_MOD: return b ? a % b : REGIE_DIM_UNKNOWN;
-    case REGIE_DIM_MIN: return std::min(a, b);
-    case REGIE_DIM_MAX: return std::max(a, b);
-    default: return REGIE_DIM_UNKNOWN;
+    case REGIE_DIM_ADD:
+      return a + b;
+    case REGIE_DIM_SUB:
+      return a >= b ? a - b : REGIE_DIM_UNKNOWN;
+    case REGIE_DIM_MUL:
+      return a * b;
+    case REGIE_DIM_FLOORDIV:
+      return b ? a / b : REGIE_DIM_UNKNOWN;
+    case REGIE_DIM_CEILDIV:
+      return b ? (a + b - 1) / b : REGIE_DIM_UNKNOWN;
+    case REGIE_DIM_MOD:
+      return b ? a % b : REGIE_DIM_UNKNOWN;
+    case REGIE_DIM_MIN:
+      return std::min(a, b);
+    case REGIE_DIM_MAX:
+      return std::max(a, b);
+    default:
+      return REGIE_DIM_UNKNOWN;
   }
 }
 regie_dim dim_symbol(regie_dim_table*, regie_str, int64_t, int64_t, uint32_t) { return REGIE_DIM_UNKNOWN; }
@@ -82,8 +94,8 @@ size_t dim_print(regie_dim_table*, regie_dim d, char* buffer, size_t size) {
   return static_cast<size_t>(std::snprintf(buffer, size, "%lld", static_cast<long long>(d)));
 }
 
-constexpr regie_host kHost = {sizeof(regie_host), REGIE_ABI_MINOR, find_service, keep_failure, log,
-                              dim_op,             dim_symbol,      dim_range,    dim_print};
+constexpr regie_host kHost = {sizeof(regie_host), REGIE_ABI_MINOR, find_service, keep_failure, log, dim_op,
+                              dim_symbol,         dim_range,       dim_print};
 
 regie_tensor view(const TensorData& t, bool with_data) {
   regie_tensor v{};
@@ -112,9 +124,11 @@ std::string take_failure() { return std::exchange(failure(), {}); }
 std::string add_reference_kernels(const std::string& path) {
   try {
     Library library(path);
-    auto* table = table_of<regie_op_kernel_table>(library.entry(), REGIE_OP_KERNEL_ID, REGIE_DIGEST_OP_KERNEL);
+    auto* table =
+        table_of<regie_op_kernel_table>(library.entry(), REGIE_OP_KERNEL_ID, REGIE_DIGEST_OP_KERNEL);
     if (!table) return path + " has no reference kernels";
-    for (uint32_t i = 0; i < table->count; ++i) kernels()[std::string(sdk::sv(table->ops[i].op))] = {table, i};
+    for (uint32_t i = 0; i < table->count; ++i)
+      kernels()[std::string(sdk::sv(table->ops[i].op))] = {table, i};
     return {};
   } catch (const std::exception& e) {
     return e.what();
@@ -134,14 +148,20 @@ const regie_device_table* Library::devices() const {
   return table_of<regie_device_table>(*entry_, REGIE_DEVICE_ID, REGIE_DIGEST_DEVICE);
 }
 
-Settings::Settings(std::initializer_list<std::pair<std::string, std::string>> pairs) : pairs_(pairs) { link(); }
-Settings::Settings(std::vector<std::pair<std::string, std::string>> pairs) : pairs_(std::move(pairs)) { link(); }
+Settings::Settings(std::initializer_list<std::pair<std::string, std::string>> pairs) : pairs_(pairs) {
+  link();
+}
+Settings::Settings(std::vector<std::pair<std::string, std::string>> pairs) : pairs_(std::move(pairs)) {
+  link();
+}
 void Settings::link() {
+  settings_.clear();
   for (const auto& [key, value] : pairs_) settings_.push_back({sdk::str(key), sdk::str(value)});
   config_ = {static_cast<uint32_t>(settings_.size()), 0, settings_.data()};
 }
 
-// --- nodes -------------------------------------------------------------------------------------------------------
+// --- nodes
+// -------------------------------------------------------------------------------------------------------
 
 int64_t TensorData::count() const {
   int64_t n = 1;
@@ -156,14 +176,16 @@ TensorData zeros(regie_elem elem, std::vector<int64_t> dims) {
 }
 TensorData floats(std::vector<int64_t> dims, std::vector<float> values) {
   TensorData t = zeros(REGIE_F32, std::move(dims));
-  if (values.size() * sizeof(float) != t.bytes.size()) throw std::runtime_error("floats: wrong number of values");
+  if (values.size() * sizeof(float) != t.bytes.size())
+    throw std::runtime_error("floats: wrong number of values");
   if (!values.empty()) std::memcpy(t.bytes.data(), values.data(), t.bytes.size());
   return t;
 }
 TensorData random_floats(std::vector<int64_t> dims, uint64_t seed) {
   TensorData t = zeros(REGIE_F32, std::move(dims));
   std::mt19937_64 random(seed);
-  for (int64_t i = 0; i < t.count(); ++i) t.as<float>()[i] = static_cast<float>(static_cast<int>(random() % 128) - 64) / 64;
+  for (int64_t i = 0; i < t.count(); ++i)
+    t.as<float>()[i] = static_cast<float>(static_cast<int>(random() % 128) - 64) / 64;
   return t;
 }
 TensorData constant(TensorData t) {
@@ -173,7 +195,9 @@ TensorData constant(TensorData t) {
 
 Attr attr(std::string name, int64_t value) { return {std::move(name), REGIE_ATTR_INT, value, 0, {}, {}}; }
 Attr attr(std::string name, double value) { return {std::move(name), REGIE_ATTR_FLOAT, 0, value, {}, {}}; }
-Attr attr(std::string name, const char* value) { return {std::move(name), REGIE_ATTR_STRING, 0, 0, value, {}}; }
+Attr attr(std::string name, const char* value) {
+  return {std::move(name), REGIE_ATTR_STRING, 0, 0, value, {}};
+}
 Attr attr(std::string name, std::vector<int64_t> values) {
   return {std::move(name), REGIE_ATTR_INTS, 0, 0, {}, std::move(values)};
 }
@@ -202,7 +226,8 @@ Node::Node(std::string op, std::vector<Attr> attrs, std::vector<TensorData> in, 
     v.id = static_cast<uint32_t>(values_.size());
     v.kind = kind;
     v.index = index;
-    v.type = {t.elem, REGIE_TENSOR, static_cast<int32_t>(t.dims.size()), t.dims.data(), REGIE_FORMAT_ND, REGIE_FORMAT_ND};
+    v.type = {t.elem,        REGIE_TENSOR,    static_cast<int32_t>(t.dims.size()),
+              t.dims.data(), REGIE_FORMAT_ND, REGIE_FORMAT_ND};
     v.data = data;
     v.alias_of = REGIE_NONE;
     v.space = REGIE_NONE;
@@ -259,11 +284,13 @@ void Node::run_reference() {
   request.results = c_results_.data();
   regie_op_state* state = nullptr;
   uint64_t scratch_bytes = 0;
-  must(table->prepare(index, host(), &request, &state, &scratch_bytes), op_ + ": preparing the reference kernel");
+  must(table->prepare(index, host(), &request, &state, &scratch_bytes),
+       op_ + ": preparing the reference kernel");
   std::vector<regie_tensor> in, out;
   for (const TensorData& t : operands) in.push_back(view(t, true));
   for (const TensorData& t : results) out.push_back(view(t, true));
-  std::unique_ptr<void, void (*)(void*)> scratch(std::aligned_alloc(64, (scratch_bytes + 64) / 64 * 64), std::free);
+  std::unique_ptr<void, void (*)(void*)> scratch(std::aligned_alloc(64, (scratch_bytes + 64) / 64 * 64),
+                                                 std::free);
   regie_op_call call{};
   call.struct_size = sizeof call;
   call.operands = in.data();
@@ -274,9 +301,11 @@ void Node::run_reference() {
   must(code, op_ + ": running the reference kernel");
 }
 
-// --- engine ------------------------------------------------------------------------------------------------------
+// --- engine
+// ------------------------------------------------------------------------------------------------------
 
-EngineUnderTest::EngineUnderTest(const regie_engine_table* table, uint32_t index, const Settings& settings) : table_(table) {
+EngineUnderTest::EngineUnderTest(const regie_engine_table* table, uint32_t index, const Settings& settings)
+    : table_(table) {
   must(table->create(index, host(), settings.get(), &engine_), "creating the engine");
 }
 EngineUnderTest::~EngineUnderTest() { table_->destroy(engine_); }
@@ -306,7 +335,9 @@ Kernel EngineUnderTest::compile(const Node& node, uint32_t threads) const {
     kept->scratch_bytes = k->scratch_bytes;
     for (uint32_t i = 0; i < k->weight_count; ++i) {
       auto* bytes = static_cast<const std::byte*>(k->weights[i].data);
-      kept->weights.push_back({k->weights[i].operand, {bytes, bytes + k->weights[i].size}, std::string(sdk::sv(k->weights[i].layout))});
+      kept->weights.push_back({k->weights[i].operand,
+                               {bytes, bytes + k->weights[i].size},
+                               std::string(sdk::sv(k->weights[i].layout))});
     }
     for (uint32_t i = 0; i < k->requires_count; ++i) kept->needs.emplace_back(sdk::sv(k->requires_[i]));
     return REGIE_OK;
@@ -320,9 +351,11 @@ uint32_t EngineUnderTest::alias(const Node& node, uint32_t result, uint32_t oper
   return table_->alias(engine_, node.graph(), 0, result, operand);
 }
 
-// --- device ------------------------------------------------------------------------------------------------------
+// --- device
+// ------------------------------------------------------------------------------------------------------
 
-DeviceUnderTest::DeviceUnderTest(const regie_device_table* table, uint32_t index, const Settings& settings) : table_(table) {
+DeviceUnderTest::DeviceUnderTest(const regie_device_table* table, uint32_t index, const Settings& settings)
+    : table_(table) {
   must(table->create(index, host(), settings.get(), &device_), "creating the device");
   regie_status code = table->stream_create(device_, &stream_);
   if (code != REGIE_OK) {
@@ -364,12 +397,13 @@ regie_kernel_image image_of(const Kernel& k) {
 }  // namespace
 
 std::vector<TensorData> DeviceUnderTest::run(const Kernel& k, const Node& node, const Run& how) const {
+  regie_stream* stream = how.stream ? how.stream : stream_;
   Holdings held{*table_, device_};
   const regie_kernel_image image = image_of(k);
   must(table_->kernel_load(device_, &image, &held.kernel), "kernel_load");
   std::vector<regie_tensor> in, out;
   auto upload = [&](void* to, const void* from, uint64_t bytes) {
-    if (bytes) must(table_->copy(stream_, REGIE_COPY_TO_DEVICE, to, from, bytes), "copy to the device");
+    if (bytes) must(table_->copy(stream, REGIE_COPY_TO_DEVICE, to, from, bytes), "copy to the device");
   };
   for (const TensorData& t : node.results) {
     regie_tensor v = view(t, false);
@@ -379,9 +413,11 @@ std::vector<TensorData> DeviceUnderTest::run(const Kernel& k, const Node& node, 
   for (uint32_t i = 0; i < node.operands.size(); ++i) {
     const TensorData& t = node.operands[i];
     regie_tensor v = view(t, false);
-    auto packed = std::find_if(k.weights.begin(), k.weights.end(), [&](const PackedWeight& w) { return w.operand == i; });
+    auto packed = std::find_if(k.weights.begin(), k.weights.end(),
+                               [&](const PackedWeight& w) { return w.operand == i; });
     if (packed != k.weights.end()) {
       v.data = held.allocate(packed->bytes.size());
+      v.bytes = packed->bytes.size();
       upload(v.data, packed->bytes.data(), packed->bytes.size());
     } else if (t.elem != REGIE_ELEM_UNKNOWN) {
       v.data = how.alias == i ? out[0].data : held.allocate(t.bytes.size());
@@ -389,7 +425,7 @@ std::vector<TensorData> DeviceUnderTest::run(const Kernel& k, const Node& node, 
     }
     in.push_back(v);
   }
-  must(table_->stream_wait(stream_, UINT64_MAX), "waiting for the uploads");
+  must(table_->stream_wait(stream, UINT64_MAX), "waiting for the uploads");
   // prepare sees the addresses of constants only.
   std::vector<regie_tensor> prepare_in = in, prepare_out = out;
   for (size_t i = 0; i < in.size(); ++i)
@@ -403,7 +439,8 @@ std::vector<TensorData> DeviceUnderTest::run(const Kernel& k, const Node& node, 
   uint64_t begin = 0, end = 0;
   for (uint32_t n = 0; n < how.launches; ++n) {
     if (how.alias != REGIE_NONE && n)  // the last launch has written over it
-      upload(in[how.alias].data, node.operands[how.alias].bytes.data(), node.operands[how.alias].bytes.size());
+      upload(in[how.alias].data, node.operands[how.alias].bytes.data(),
+             node.operands[how.alias].bytes.size());
     regie_launch launch{};
     launch.struct_size = sizeof launch;
     launch.task = n;
@@ -415,8 +452,8 @@ std::vector<TensorData> DeviceUnderTest::run(const Kernel& k, const Node& node, 
     launch.begin_ns = &begin;
     launch.end_ns = &end;
     if (how.around) how.around(true, n);
-    regie_status launched = table_->launch(stream_, held.executable, &launch);
-    regie_status waited = launched == REGIE_OK ? table_->stream_wait(stream_, UINT64_MAX) : launched;
+    regie_status launched = table_->launch(stream, held.executable, &launch);
+    regie_status waited = launched == REGIE_OK ? table_->stream_wait(stream, UINT64_MAX) : launched;
     if (how.around) how.around(false, n);
     must(launched, "launch");
     must(waited, "stream_wait");
@@ -426,10 +463,11 @@ std::vector<TensorData> DeviceUnderTest::run(const Kernel& k, const Node& node, 
   for (size_t i = 0; i < results.size(); ++i) {
     if (results[i].bytes.empty()) continue;
     std::fill(results[i].bytes.begin(), results[i].bytes.end(), std::byte{0xEE});
-    must(table_->copy(stream_, REGIE_COPY_FROM_DEVICE, results[i].bytes.data(), out[i].data, results[i].bytes.size()),
+    must(table_->copy(stream, REGIE_COPY_FROM_DEVICE, results[i].bytes.data(), out[i].data,
+                      results[i].bytes.size()),
          "copy from the device");
   }
-  must(table_->stream_wait(stream_, UINT64_MAX), "waiting for the results");
+  must(table_->stream_wait(stream, UINT64_MAX), "waiting for the results");
   return results;
 }
 

@@ -1,6 +1,6 @@
-// What a test of a backend needs of a host: the host table with reference kernels, a loader, one-node graphs, and a
-// runner that takes a kernel from the engine to the device and back. It uses the C interfaces only, no part of Regie's
-// kernel, so that a vendor can build and debug it anywhere.
+// What a test of a backend needs of a host: the host table with reference kernels, a loader, one-node graphs,
+// and a runner that takes a kernel from the engine to the device and back. It uses the C interfaces only, no
+// part of Regie's kernel, so that a vendor can build and debug it anywhere.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,8 @@
 
 namespace regie::conformance {
 
-// --- host --------------------------------------------------------------------------------------------------------
+// --- host
+// --------------------------------------------------------------------------------------------------------
 
 // One a process. Reference kernels come from the libraries given to `add_reference_kernels`.
 const regie_host* host();
@@ -32,7 +33,7 @@ class Library {
   // Throws std::runtime_error with the reason.
   explicit Library(const std::string& path);
   const regie_plugin_entry_t& entry() const { return *entry_; }
-  const regie_engine_table* engines() const;   // NULL: has none
+  const regie_engine_table* engines() const;  // NULL: has none
   const regie_device_table* devices() const;
   void* handle() const { return handle_; }
 
@@ -47,6 +48,11 @@ class Settings {
   Settings(std::initializer_list<std::pair<std::string, std::string>> pairs = {});
   explicit Settings(std::vector<std::pair<std::string, std::string>> pairs);
   Settings(const Settings& o) : Settings(o.pairs_) {}
+  Settings& operator=(const Settings& o) {
+    pairs_ = o.pairs_;
+    link();
+    return *this;
+  }
   const regie_config* get() const { return &config_; }
 
  private:
@@ -56,7 +62,8 @@ class Settings {
   regie_config config_{};
 };
 
-// --- nodes -------------------------------------------------------------------------------------------------------
+// --- nodes
+// -------------------------------------------------------------------------------------------------------
 
 struct TensorData {
   regie_elem elem = REGIE_ELEM_UNKNOWN;  // unknown: absent
@@ -98,7 +105,8 @@ Attr attr(std::string name, std::vector<int64_t> values);
 // A node with its tensors, as the graph of one node that an engine sees.
 class Node {
  public:
-  Node(std::string op, std::vector<Attr> attrs, std::vector<TensorData> operands, std::vector<TensorData> results);
+  Node(std::string op, std::vector<Attr> attrs, std::vector<TensorData> operands,
+       std::vector<TensorData> results);
   Node(const Node&) = delete;
 
   const regie_graph* graph() const { return &graph_; }
@@ -125,7 +133,8 @@ class Node {
   regie_engine_shapes shapes_{};
 };
 
-// --- kernels -----------------------------------------------------------------------------------------------------
+// --- kernels
+// -----------------------------------------------------------------------------------------------------
 
 struct PackedWeight {
   uint32_t operand;
@@ -173,14 +182,17 @@ class DeviceUnderTest {
   regie_stream* stream() const { return stream_; }
   const regie_device_description& description() const { return *table_->describe(device_); }
 
-  // From kernel to results, through the device's memory. `alias`: this operand's bytes are those of result 0; `threads`:
-  // width; `launches`: how often to launch. Results of the last launch.
+  // From kernel to results, through the device's memory; the results of the last launch.
   struct Run {
-    uint32_t threads = 1, launches = 1, alias = REGIE_NONE;
+    uint32_t threads = 1, launches = 1;
+    uint32_t alias = REGIE_NONE;                             // this operand's bytes are those of result 0
     void (*around)(bool before, uint32_t launch) = nullptr;  // called before and after each launch
+    regie_stream* stream = nullptr;                          // instead of the object's own
   };
   std::vector<TensorData> run(const Kernel& kernel, const Node& node, const Run& how) const;
-  std::vector<TensorData> run(const Kernel& kernel, const Node& node) const { return run(kernel, node, Run()); }
+  std::vector<TensorData> run(const Kernel& kernel, const Node& node) const {
+    return run(kernel, node, Run());
+  }
   // Status of kernel_load; a kernel that was loaded is released.
   regie_status try_load(const Kernel& kernel) const;
 

@@ -37,7 +37,8 @@ bool contains(const char* text, const char* part) { return std::strstr(text, par
 
 // Frames of the language run time, which allocates on somebody's behalf.
 bool is_runtime_library(const char* file) {
-  for (const char* name : {"libstdc++", "libc++", "libc.so", "libm.so", "ld-linux", "libgcc_s", "libasan", "libtsan"})
+  for (const char* name :
+       {"libstdc++", "libc++", "libc.so", "libm.so", "ld-linux", "libgcc_s", "libasan", "libtsan"})
     if (contains(file, name)) return true;
   return false;
 }
@@ -54,7 +55,8 @@ __attribute__((noinline)) void note(size_t bytes) {
     if (!dladdr(frames[i], &info) || !info.dli_fname) continue;
     if (is_runtime_library(info.dli_fname)) continue;
     at = frames[i];
-    for (size_t k = 0; k < excluded_count; ++k) foreign = foreign || contains(info.dli_fname, excluded_names[k].data());
+    for (size_t k = 0; k < excluded_count; ++k)
+      foreign = foreign || contains(info.dli_fname, excluded_names[k].data());
     break;
   }
   if (foreign) {
@@ -69,7 +71,8 @@ __attribute__((noinline)) void note(size_t bytes) {
 }  // namespace
 
 #ifdef REGIE_TEST_SANITIZER_HOOKS
-extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*, size_t), void (*)(const volatile void*));
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*, size_t),
+                                                         void (*)(const volatile void*));
 namespace {
 void hook_malloc(const volatile void*, size_t bytes) { note(bytes); }
 void hook_free(const volatile void*) {}
@@ -144,8 +147,9 @@ std::vector<std::string> AllocCounter::places() const {
     std::string line = "?";
     if (noted[i].address && dladdr(noted[i].address, &info) && info.dli_fname) {
       char offset[32];
-      std::snprintf(offset, sizeof offset, "+%#zx",
-                    static_cast<size_t>(static_cast<char*>(noted[i].address) - static_cast<char*>(info.dli_fbase)));
+      std::snprintf(
+          offset, sizeof offset, "+%#zx",
+          static_cast<size_t>(static_cast<char*>(noted[i].address) - static_cast<char*>(info.dli_fbase)));
       line = std::string(info.dli_fname) + offset + (info.dli_sname ? std::string(" ") + info.dli_sname : "");
     }
     lines.push_back(line + ": " + std::to_string(noted[i].bytes) + " bytes");

@@ -1,8 +1,8 @@
 // Counts the allocations that our own code makes while a counter is on, and says from where.
 //
-// Every allocation of the process is seen (malloc and its kin, and so operator new). The one at fault is the first frame
-// outside of the C and C++ run time libraries; where that lies in a library that is excluded by name, the allocation is
-// not ours. Under ASan and TSan, which own malloc, their hooks are used.
+// Every allocation of the process is seen (malloc and its kin, and so operator new). The one at fault is the
+// first frame outside of the C and C++ run time libraries; where that lies in a library that is excluded by
+// name, the allocation is not ours. Under ASan and TSan, which own malloc, their hooks are used.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// The run-time half: the computer's memory as one space, and streams that compute on the calling thread before they
-// return. With a launch goes the width of its parallel regions, which libgomp opens on threads of its own.
+// The run-time half: the computer's memory as one space, and streams that compute on the calling thread
+// before they return. With a launch goes the width of its parallel regions, which libgomp opens on threads of
+// its own.
 
 #include "regie/c/device.h"
 
@@ -88,8 +89,9 @@ std::vector<regie_str> list_capabilities() {
 }
 
 uint64_t clock_ns() {
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                   std::chrono::steady_clock::now().time_since_epoch())
+                                   .count());
 }
 
 regie_status create(uint32_t, const regie_host* host, const regie_config* params, regie_device** device) {
@@ -98,7 +100,8 @@ regie_status create(uint32_t, const regie_host* host, const regie_config* params
 void destroy(regie_device* device) {
   if (!device) return;
   if (uint64_t n = device->repacked; n > 0) {
-    const std::string text = std::to_string(n) + " packed weights were packed again, as oneDNN wanted another layout";
+    const std::string text =
+        std::to_string(n) + " packed weights were packed again, as oneDNN wanted another layout";
     device->host->log(REGIE_LOG_INFO, regie::sdk::lit("host_cpu"), regie::sdk::str(text));
   }
   delete device;
@@ -107,9 +110,11 @@ const regie_device_description* describe_device(regie_device* device) { return &
 
 regie_status allocate(regie_device* device, uint32_t space, uint64_t bytes, void** address) {
   return regie::sdk::guard(device->host, [&] {
-    if (space != 0) throw Failure(REGIE_INVALID_INPUT, "host_cpu has one memory space, not " + std::to_string(space));
+    if (space != 0)
+      throw Failure(REGIE_INVALID_INPUT, "host_cpu has one memory space, not " + std::to_string(space));
     *address = nullptr;
-    if (bytes <= uint64_t{1} << 62) *address = std::aligned_alloc(64, std::max<uint64_t>(64, (bytes + 63) / 64 * 64));
+    if (bytes <= uint64_t{1} << 62)
+      *address = std::aligned_alloc(64, std::max<uint64_t>(64, (bytes + 63) / 64 * 64));
     if (!*address)
       throw Failure(REGIE_OUT_OF_MEMORY, "host_cpu: the system gave no " + std::to_string(bytes) + " bytes");
   });
@@ -117,13 +122,15 @@ regie_status allocate(regie_device* device, uint32_t space, uint64_t bytes, void
 void release(regie_device*, uint32_t, void* address) { std::free(address); }
 
 regie_status stream_create(regie_device* device, regie_stream** stream) {
-  return regie::sdk::guard(device->host,
-                           [&] { *stream = new regie_stream{device, make_stream(device->dnnl.get()), REGIE_OK, {}}; });
+  return regie::sdk::guard(device->host, [&] {
+    *stream = new regie_stream{device, make_stream(device->dnnl.get()), REGIE_OK, {}};
+  });
 }
 void stream_destroy(regie_stream* stream) { delete stream; }
 regie_status stream_wait(regie_stream* stream, uint64_t) { return stream->state(); }
 
-regie_status kernel_load(regie_device* device, const regie_kernel_image* image, regie_loaded_kernel** kernel) {
+regie_status kernel_load(regie_device* device, const regie_kernel_image* image,
+                         regie_loaded_kernel** kernel) {
   return regie::sdk::guard(device->host, [&] {
     const std::string_view format = regie::sdk::sv(image->format);
     if (format == kDnnlFormat) {
@@ -134,8 +141,9 @@ regie_status kernel_load(regie_device* device, const regie_kernel_image* image, 
       in.finish();
       *kernel = new regie_loaded_kernel{device, std::move(op)};
     } else {
-      throw Failure(REGIE_UNSUPPORTED, "host_cpu runs kernels of the formats " + std::string(kDnnlFormat) + " and " +
-                                           kReferenceFormat + ", not '" + std::string(format) + "'");
+      throw Failure(REGIE_UNSUPPORTED, "host_cpu runs kernels of the formats " + std::string(kDnnlFormat) +
+                                           " and " + kReferenceFormat + ", not '" + std::string(format) +
+                                           "'");
     }
   });
 }
@@ -151,8 +159,9 @@ void check_tensors(const DnnlBlob& blob, const PrepareRequest& r) {
     return true;
   };
   if (!fits(blob.operands, r.operands, r.operand_count) || !fits(blob.results, r.results, r.result_count))
-    throw Failure(REGIE_INVALID_INPUT, "kernel for " + blob.op.op() + ": operands and results are not of the types that it "
-                                       "was compiled for");
+    throw Failure(REGIE_INVALID_INPUT, "kernel for " + blob.op.op() +
+                                           ": operands and results are not of the types that it "
+                                           "was compiled for");
 }
 
 regie_executable* prepare_dnnl(regie_loaded_kernel& kernel, const DnnlBlob& blob, const PrepareRequest& r,
@@ -177,7 +186,8 @@ regie_executable* prepare_dnnl(regie_loaded_kernel& kernel, const DnnlBlob& blob
   const std::string text = blob.op.op() + " runs by its reference kernel at these shapes: " + reason;
   device.host->log(REGIE_LOG_INFO, regie::sdk::lit("host_cpu"), regie::sdk::str(text));
   Bytes plain = blob.packed_operand == REGIE_NONE ? Bytes() : unpack(device.dnnl.get(), blob, r);
-  return new regie_executable{threads, ReferenceRun(device.catcher, blob.op, r, blob.packed_operand, std::move(plain))};
+  return new regie_executable{
+      threads, ReferenceRun(device.catcher, blob.op, r, blob.packed_operand, std::move(plain))};
 }
 
 struct ScratchOf {
@@ -189,14 +199,15 @@ struct ScratchOf {
 };
 
 regie_status prepare(regie_loaded_kernel* kernel, const regie_tensor* operands, uint32_t operand_count,
-                     const regie_tensor* results, uint32_t result_count, uint32_t threads, regie_executable** executable,
-                     uint64_t* scratch_bytes) {
+                     const regie_tensor* results, uint32_t result_count, uint32_t threads,
+                     regie_executable** executable, uint64_t* scratch_bytes) {
   return regie::sdk::guard(kernel->device->host, [&] {
     const PrepareRequest request{operands, operand_count, results, result_count};
     Width width(threads);
-    const bool nothing = result_count > 0 && std::all_of(results, results + result_count, [](const regie_tensor& t) {
-                           return t.elem == REGIE_ELEM_UNKNOWN || is_empty(t);
-                         });
+    const bool nothing =
+        result_count > 0 && std::all_of(results, results + result_count, [](const regie_tensor& t) {
+          return t.elem == REGIE_ELEM_UNKNOWN || is_empty(t);
+        });
     regie_executable* made = nullptr;
     if (nothing)
       made = new regie_executable{threads, regie_executable::Nothing{}};
@@ -204,7 +215,8 @@ regie_status prepare(regie_loaded_kernel* kernel, const regie_tensor* operands, 
       made = prepare_dnnl(*kernel, *blob, request, threads);
     else
       made = new regie_executable{
-          threads, ReferenceRun(kernel->device->catcher, std::get<regie::sdk::OpBlob>(kernel->content), request)};
+          threads,
+          ReferenceRun(kernel->device->catcher, std::get<regie::sdk::OpBlob>(kernel->content), request)};
     *scratch_bytes = std::visit(ScratchOf{}, made->run);
     *executable = made;
   });
@@ -272,12 +284,17 @@ regie_status host_wait(regie_fence* fence, uint64_t value, uint64_t timeout_ns) 
 
 uint64_t now(regie_device*) { return clock_ns(); }
 
-constexpr regie_device_info kDevices[] = {{regie::sdk::lit("host_cpu"), regie::sdk::lit("this computer's processor")}};
+constexpr regie_device_info kDevices[] = {
+    {regie::sdk::lit("host_cpu"), regie::sdk::lit("this computer's processor")}};
 
 }  // namespace
 
 regie_device::regie_device(const regie_host* h, const regie_config* params)
-    : host(h), catcher(h), settings(read_settings(params)), dnnl(make_engine()), capabilities(list_capabilities()) {
+    : host(h),
+      catcher(h),
+      settings(read_settings(params)),
+      dnnl(make_engine()),
+      capabilities(list_capabilities()) {
   description.struct_size = sizeof description;
   description.space_count = 1;
   description.spaces = kSpaces;
@@ -289,29 +306,30 @@ regie_device::regie_device(const regie_host* h, const regie_config* params)
 }
 
 namespace host_cpu {
-extern const regie_device_table device_table = {regie::sdk::head(sizeof(regie_device_table), REGIE_DIGEST_DEVICE),
-                                                1,
-                                                0,
-                                                kDevices,
-                                                create,
-                                                destroy,
-                                                describe_device,
-                                                allocate,
-                                                release,
-                                                stream_create,
-                                                stream_destroy,
-                                                stream_wait,
-                                                kernel_load,
-                                                kernel_release,
-                                                prepare,
-                                                executable_release,
-                                                launch,
-                                                copy,
-                                                call_host,
-                                                fence_create,
-                                                fence_destroy,
-                                                fence_signal,
-                                                fence_wait,
-                                                host_wait,
-                                                now};
+extern const regie_device_table device_table = {
+    regie::sdk::head(sizeof(regie_device_table), REGIE_DIGEST_DEVICE),
+    1,
+    0,
+    kDevices,
+    create,
+    destroy,
+    describe_device,
+    allocate,
+    release,
+    stream_create,
+    stream_destroy,
+    stream_wait,
+    kernel_load,
+    kernel_release,
+    prepare,
+    executable_release,
+    launch,
+    copy,
+    call_host,
+    fence_create,
+    fence_destroy,
+    fence_signal,
+    fence_wait,
+    host_wait,
+    now};
 }  // namespace host_cpu

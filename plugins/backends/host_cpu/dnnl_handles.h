@@ -1,5 +1,6 @@
-// Owning handles over oneDNN's C interface, and its failures as sdk::Failure. The C interface, not the C++ one: arguments
-// of an execution are then an array that is made once and reused, where the C++ wrapper builds a map at every call.
+// Owning handles over oneDNN's C interface, and its failures as sdk::Failure. The C interface, not the C++
+// one: arguments of an execution are then an array that is made once and reused, where the C++ wrapper builds
+// a map at every call.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.h>
@@ -14,9 +15,9 @@ namespace host_cpu {
 
 inline void check(dnnl_status_t status, const char* what) {
   if (status == dnnl_success) return;
-  regie_status code = status == dnnl_out_of_memory                                  ? REGIE_OUT_OF_MEMORY
+  regie_status code = status == dnnl_out_of_memory                                       ? REGIE_OUT_OF_MEMORY
                       : status == dnnl_unimplemented || status == dnnl_invalid_arguments ? REGIE_UNSUPPORTED
-                                                                                     : REGIE_INTERNAL;
+                                                                                         : REGIE_INTERNAL;
   throw regie::sdk::Failure(code, std::string("oneDNN: ") + what + ": " + dnnl_status2str(status));
 }
 
@@ -47,7 +48,8 @@ inline Stream make_stream(dnnl_engine_t engine) {
   check(dnnl_stream_create(&h, engine, dnnl_stream_in_order), "creating a stream");
   return Stream(h);
 }
-inline Memory make_memory(dnnl_engine_t engine, const dnnl_memory_desc_t& desc, void* data = DNNL_MEMORY_NONE) {
+inline Memory make_memory(dnnl_engine_t engine, const dnnl_memory_desc_t& desc,
+                          void* data = DNNL_MEMORY_NONE) {
   dnnl_memory_t h = nullptr;
   check(dnnl_memory_create(&h, &desc, engine, data), "describing a memory");
   return Memory(h);

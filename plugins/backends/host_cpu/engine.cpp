@@ -1,15 +1,14 @@
-// The compile-time half: answers for nodes, packs weights, writes kernels. Operators that oneDNN covers go to oneDNN; the
-// rest to the operator's reference kernel, and the answer says so.
+// The compile-time half: answers for nodes, packs weights, writes kernels. Operators that oneDNN covers go to
+// oneDNN; the rest to the operator's reference kernel, and the answer says so.
 
 #include "regie/c/engine.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "executable.h"
 #include "kernel_blob.h"
 #include "regie/c/pass.h"
 #include "regie/reference_kernel.hpp"
@@ -35,7 +34,8 @@ namespace {
 
 uint64_t tensor_bytes(const regie_tensor& t) {
   if (t.elem == REGIE_ELEM_UNKNOWN) return 0;
-  return (static_cast<uint64_t>(regie::sdk::count_of(t)) * std::max(regie::sdk::elem_bits(t.elem), 8u) + 7) / 8;
+  return (static_cast<uint64_t>(regie::sdk::count_of(t)) * std::max(regie::sdk::elem_bits(t.elem), 8u) + 7) /
+         8;
 }
 
 // A node at its reference shapes.
@@ -49,7 +49,8 @@ struct Work {
     for (const regie_tensor& t : operands) bytes += static_cast<double>(tensor_bytes(t));
     for (const regie_tensor& t : results) {
       bytes += static_cast<double>(tensor_bytes(t));
-      if (t.elem != REGIE_ELEM_UNKNOWN) elements = std::max(elements, static_cast<double>(regie::sdk::count_of(t)));
+      if (t.elem != REGIE_ELEM_UNKNOWN)
+        elements = std::max(elements, static_cast<double>(regie::sdk::count_of(t)));
       if (t.elem != REGIE_ELEM_UNKNOWN && regie::sdk::count_of(t) == 0) empty = true;
     }
     for (const regie_tensor& t : operands) {
@@ -61,7 +62,8 @@ struct Work {
   Attrs attributes() const { return Attrs(node); }
   Operation describe() const {
     if (empty) throw Failure(REGIE_UNSUPPORTED, "a tensor has no element at the reference shapes");
-    return host_cpu::describe(op, attributes(), operands.data(), node.operand_count, results.data(), node.result_count);
+    return host_cpu::describe(op, attributes(), operands.data(), node.operand_count, results.data(),
+                              node.result_count);
   }
   const regie_node& node;
   std::string_view op;
@@ -71,8 +73,8 @@ struct Work {
   bool empty = false;
 };
 
-// Measured (docs/backends.md): a convolution in a layout of its own wins although two reorders stand around it; what is
-// memory-bound or has one input channel does not.
+// Measured (docs/backends.md): row-major convolution is an im2col GEMM, and loses to the blocked kernels by
+// far even with two reorders around them. Pooling and matrix products have nothing to win.
 Layout choose_layout(const regie_engine& e, const Operation& op) {
   if (e.settings.layout) return *e.settings.layout;
   return op.kind == Operation::kConvolution ? Layout::kOwn : Layout::kPlain;
@@ -162,7 +164,8 @@ uint32_t alias(regie_engine* e, const regie_graph* graph, uint32_t id, uint32_t 
   const std::string_view op = regie::sdk::sv(n.op);
   const bool same = same_type(graph->values[from].type, graph->values[to].type);
   if (is_lowered(op)) {
-    // Only as the residual, and only if no other operand is that value: it is read until the last element is written.
+    // Only as the residual, and only if no other operand is that value: it is read until the last element is
+    // written.
     const bool alone = std::count(n.operands, n.operands + n.operand_count, from) == 1;
     return operand == residual_operand(op) && same && alone ? REGIE_ALIAS_INPLACE : REGIE_ALIAS_NONE;
   }
@@ -183,7 +186,9 @@ uint32_t accept_fusion(regie_engine* e, const regie_graph* graph, uint32_t id, r
 // What a device must have to run a packed weight without packing it again.
 std::optional<std::string_view> needed_capability() {
   const auto isa = static_cast<uint32_t>(dnnl_get_effective_cpu_isa());
-  auto has = [&](dnnl_cpu_isa_t wanted) { return (isa & static_cast<uint32_t>(wanted)) == static_cast<uint32_t>(wanted); };
+  auto has = [&](dnnl_cpu_isa_t wanted) {
+    return (isa & static_cast<uint32_t>(wanted)) == static_cast<uint32_t>(wanted);
+  };
   if (has(dnnl_cpu_isa_avx512_core)) return "avx512_core";
   if (has(dnnl_cpu_isa_avx2)) return "avx2";
   return std::nullopt;
@@ -206,17 +211,13 @@ void emit_reference(regie_engine& e, const regie_engine_compile& request, const 
   k.blob = blob.data();
   k.blob_size = blob.size();
   k.scratch_bytes = kernel.scratch_bytes();
+  const uint32_t residual = residual_operand(work.op);
+  if (residual < work.operands.size() && work.operands[residual].elem != REGIE_ELEM_UNKNOWN) {
+    const ReferenceScratch scratch = plan_reference_scratch(k.scratch_bytes, work.operands[residual]);
+    k.scratch_bytes = scratch.residual_at + scratch.residual_bytes;
+  }
   regie::sdk::check(request.emit(&request, &k));
 }
-
-struct Aligned {
-  explicit Aligned(uint64_t bytes) : data(std::aligned_alloc(64, (bytes + 63) / 64 * 64)) {
-    if (!data) throw std::bad_alloc();
-  }
-  ~Aligned() { std::free(data); }
-  Aligned(const Aligned&) = delete;
-  void* data;
-};
 
 void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work& work, const Choice& c) {
   const std::string blob = write_dnnl_blob(work.op, work.attrs, c.layout, work.operands, work.results,
@@ -239,10 +240,11 @@ void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work&
   if (!c.pack) return regie::sdk::check(request.emit(&request, &k));
 
   const uint64_t bytes = dnnl_memory_desc_get_size(&c.lowered.weights);
-  Aligned packed(bytes);
-  reorder_now(e.dnnl.get(), c.op.weights, work.operands[c.op.weights_operand].data, c.lowered.weights, packed.data);
+  const Bytes packed = make_bytes(bytes);
+  reorder_now(e.dnnl.get(), c.op.weights, work.operands[c.op.weights_operand].data, c.lowered.weights,
+              packed.get());
   const std::string layout = "opaque:host_cpu:" + layout_digest(c.lowered.weights);
-  regie_packed_weight weight{c.op.weights_operand, 64, packed.data, bytes, regie::sdk::str(layout)};
+  regie_packed_weight weight{c.op.weights_operand, 64, packed.get(), bytes, regie::sdk::str(layout)};
   k.weight_count = 1;
   k.weights = &weight;
   regie_str capability{};
@@ -279,6 +281,16 @@ constexpr regie_engine_info kEngines[] = {
 }  // namespace
 
 namespace host_cpu {
-extern const regie_engine_table engine_table = {regie::sdk::head(sizeof(regie_engine_table), REGIE_DIGEST_ENGINE),
-                                                1, 0, kEngines, create, destroy, ask, alias, nullptr, accept_fusion, compile};
+extern const regie_engine_table engine_table = {
+    regie::sdk::head(sizeof(regie_engine_table), REGIE_DIGEST_ENGINE),
+    1,
+    0,
+    kEngines,
+    create,
+    destroy,
+    ask,
+    alias,
+    nullptr,
+    accept_fusion,
+    compile};
 }  // namespace host_cpu

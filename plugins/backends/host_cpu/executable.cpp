@@ -21,7 +21,8 @@ namespace {
 
 regie::sdk::ReferenceOp find_kernel(const regie::sdk::WordCatcher& catcher, const std::string& op) {
   if (auto found = regie::sdk::find_reference(catcher, op)) return *found;
-  throw Failure(REGIE_NOT_FOUND, "no plug-in has a reference kernel for " + op + "; add the one that it was compiled with");
+  throw Failure(REGIE_NOT_FOUND,
+                "no plug-in has a reference kernel for " + op + "; add the one that it was compiled with");
 }
 
 // The weight's row-major description for a reference kernel, taken from its own dimensions.
@@ -30,24 +31,31 @@ dnnl_memory_desc_t row_major(const dnnl_memory_desc_t& like) {
   int64_t stride = 1;
   for (int i = like.ndims; i-- > 0; stride *= like.dims[i]) strides[i] = stride;
   dnnl_memory_desc_t desc{};
-  check(dnnl_memory_desc_init_by_strides(&desc, like.ndims, like.dims, like.data_type, strides), "describing a weight");
+  check(dnnl_memory_desc_init_by_strides(&desc, like.ndims, like.dims, like.data_type, strides),
+        "describing a weight");
   return desc;
 }
 
 const void* packed_bytes(const DnnlBlob& blob, const PrepareRequest& request) {
   const void* data = request.operands[blob.packed_operand].data;
   if (!data) throw Failure(REGIE_INVALID_INPUT, "the packed weight was not handed to prepare");
+  if (request.operands[blob.packed_operand].bytes < blob.packed_bytes)
+    throw Failure(REGIE_CORRUPT, "a packed weight has " +
+                                     std::to_string(request.operands[blob.packed_operand].bytes) +
+                                     " bytes; its kernel was made for " + std::to_string(blob.packed_bytes));
   return data;
 }
 
 }  // namespace
 
 Bytes unpack(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& request) {
-  // A weight that was transposed in the model (transB) is packed from a transposed view: its axes are the matrix's.
+  // A weight that was transposed in the model (transB) is packed from a transposed view: its axes are the
+  // matrix's.
   const regie_tensor& t = request.operands[blob.packed_operand];
   dnnl_memory_desc_t desc = row_major(blob.packed);
-  const bool transposed = regie::sdk::Attrs(blob.op.attrs().data(), static_cast<uint32_t>(blob.op.attrs().size()))
-                              .integer("transB", 0) != 0;
+  const bool transposed =
+      regie::sdk::Attrs(blob.op.attrs().data(), static_cast<uint32_t>(blob.op.attrs().size()))
+          .integer("transB", 0) != 0;
   if (transposed && blob.packed.ndims >= 2) {
     const int n = desc.ndims;
     auto& strides = desc.format_desc.blocking.strides;
@@ -62,31 +70,55 @@ Bytes unpack(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& r
   return plain;
 }
 
-// --- reference ---------------------------------------------------------------------------------------------------
+ReferenceScratch plan_reference_scratch(uint64_t kernel_bytes, const regie_tensor& residual) {
+  ReferenceScratch plan;
+  plan.residual_at = (kernel_bytes + 63) / 64 * 64;
+  plan.residual_bytes =
+      (static_cast<uint64_t>(regie::sdk::count_of(residual)) * regie::sdk::elem_bits(residual.elem) + 7) / 8;
+  return plan;
+}
+
+// --- reference
+// ---------------------------------------------------------------------------------------------------
 
 ReferenceRun::ReferenceRun(const regie::sdk::WordCatcher& catcher, const regie::sdk::OpBlob& op,
                            const PrepareRequest& r, uint32_t operand, Bytes unpacked)
     : catcher_(catcher),
       operand_(operand),
+      residual_(residual_operand(op.op())),
       unpacked_(std::move(unpacked)),
       operands_(r.operands, r.operands + r.operand_count),
       kernel_([&] {
         if (operand_ != REGIE_NONE) operands_[operand_].data = unpacked_.get();
-        return regie::sdk::ReferenceKernel(catcher, find_kernel(catcher, op.op()), op.op(), op.attrs(), operands_.data(),
-                                           r.operand_count, r.results, r.result_count);
-      }()) {}
-
-regie_status ReferenceRun::run(const regie_launch& launch, std::string* words) {
-  const regie_tensor* operands = launch.operands;
-  if (operand_ != REGIE_NONE) {
-    std::copy(launch.operands, launch.operands + launch.operand_count, operands_.begin());
-    operands_[operand_].data = unpacked_.get();
-    operands = operands_.data();
+        return regie::sdk::ReferenceKernel(catcher, find_kernel(catcher, op.op()), op.op(), op.attrs(),
+                                           operands_.data(), r.operand_count, r.results, r.result_count);
+      }()) {
+  residual_at_ = kernel_.scratch_bytes();
+  if (residual_ >= r.operand_count || operands_[residual_].elem == REGIE_ELEM_UNKNOWN) {
+    residual_ = REGIE_NONE;
+    return;
   }
-  return kernel_.run(catcher_, operands, launch.results, launch.scratch, words);
+  const ReferenceScratch scratch = plan_reference_scratch(residual_at_, operands_[residual_]);
+  residual_at_ = scratch.residual_at;
+  residual_bytes_ = scratch.residual_bytes;
 }
 
-// --- oneDNN ------------------------------------------------------------------------------------------------------
+regie_status ReferenceRun::run(const regie_launch& launch, std::string* words) {
+  const bool aliased = residual_ != REGIE_NONE && launch.operands[residual_].data == launch.results[0].data;
+  if (operand_ == REGIE_NONE && !aliased)
+    return kernel_.run(catcher_, launch.operands, launch.results, launch.scratch, words);
+  std::copy(launch.operands, launch.operands + launch.operand_count, operands_.begin());
+  if (operand_ != REGIE_NONE) operands_[operand_].data = unpacked_.get();
+  if (aliased) {
+    char* copy = static_cast<char*>(launch.scratch) + residual_at_;
+    std::memcpy(copy, launch.operands[residual_].data, residual_bytes_);
+    operands_[residual_].data = copy;
+  }
+  return kernel_.run(catcher_, operands_.data(), launch.results, launch.scratch, words);
+}
+
+// --- oneDNN
+// ------------------------------------------------------------------------------------------------------
 
 void DnnlRun::add(Memory& memory, int argument, uint32_t operand) {
   args_.push_back({argument, memory.get()});
@@ -104,6 +136,7 @@ void DnnlRun::prepare_weights(dnnl_engine_t engine, const DnnlBlob& blob, const 
     lowered = lower(engine, op_, blob.layout, false);
     return;
   }
+  packed_bytes(blob, request);
   try {
     lowered = lower(engine, op_, blob.layout, true, &blob.packed);
   } catch (const Failure& f) {
@@ -116,8 +149,8 @@ void DnnlRun::prepare_weights(dnnl_engine_t engine, const DnnlBlob& blob, const 
 
 DnnlRun::DnnlRun(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& r)
     : op_(describe(blob.op.op(),
-                   regie::sdk::Attrs(blob.op.attrs().data(), static_cast<uint32_t>(blob.op.attrs().size())), r.operands,
-                   r.operand_count, r.results, r.result_count)) {
+                   regie::sdk::Attrs(blob.op.attrs().data(), static_cast<uint32_t>(blob.op.attrs().size())),
+                   r.operands, r.operand_count, r.results, r.result_count)) {
   Lowered lowered;
   prepare_weights(engine, blob, r, lowered);
   primitive_ = make_primitive(lowered.desc);
@@ -188,7 +221,8 @@ void DnnlRun::set_addresses(const regie_launch& launch) {
   if (op_.residual_operand != REGIE_NONE) {
     void* residual = launch.operands[op_.residual_operand].data;
     set(plain_residual_, residual);
-    // The sum is taken from what stands in the result; unless the plan put the residual there, it is copied first.
+    // The sum is taken from what stands in the result; unless the plan put the residual there, it is copied
+    // first.
     if (!plain_residual_ && residual != dst) std::memcpy(dst, residual, dst_bytes_);
   }
   for (const Bound& b : bound_)
@@ -199,7 +233,8 @@ regie_status DnnlRun::run(const regie_launch& launch, dnnl_stream_t stream, std:
   try {
     set_addresses(launch);
     auto execute = [&](const Primitive& p, const std::vector<dnnl_exec_arg_t>& args) {
-      if (p) check(dnnl_primitive_execute(p.get(), stream, static_cast<int>(args.size()), args.data()), "running");
+      if (p)
+        check(dnnl_primitive_execute(p.get(), stream, static_cast<int>(args.size()), args.data()), "running");
     };
     execute(reorder_src_, src_args_);
     execute(reorder_residual_, residual_args_);

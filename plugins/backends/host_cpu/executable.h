@@ -1,7 +1,8 @@
-// A kernel made ready for concrete shapes: primitives created, arguments laid out, so that a launch only sets addresses.
+// A kernel made ready for concrete shapes: primitives created, arguments laid out, so that a launch only sets
+// addresses.
 //
-// An executable is changed by a launch (its memory objects carry the addresses of the call) and therefore belongs to one
-// run at a time; kernels are immutable and may be prepared many times at once.
+// An executable is changed by a launch (its memory objects carry the addresses of the call) and therefore
+// belongs to one run at a time; kernels are immutable and may be prepared many times at once.
 #pragma once
 
 #include <memory>
@@ -29,20 +30,29 @@ struct PrepareRequest {
   uint32_t result_count;
 };
 
-// An operator by its reference kernel.
+struct ReferenceScratch {
+  uint64_t residual_at = 0, residual_bytes = 0;
+};
+ReferenceScratch plan_reference_scratch(uint64_t kernel_bytes, const regie_tensor& residual);
+
+// An operator by its reference kernel. A residual may lie on the result, as the engine allows for the
+// operators that have one (residual_operand); reference kernels do not, so it is then copied into scratch
+// first.
 class ReferenceRun {
  public:
-  // `unpacked`: plain bytes that take the place of operand `operand` at each launch, where the model holds packed ones.
-  ReferenceRun(const regie::sdk::WordCatcher& catcher, const regie::sdk::OpBlob& op, const PrepareRequest& request,
-               uint32_t operand = REGIE_NONE, Bytes unpacked = {});
-  uint64_t scratch_bytes() const { return kernel_.scratch_bytes(); }
+  // `unpacked`: plain bytes that take the place of operand `operand` at each launch, where the model holds
+  // packed ones.
+  ReferenceRun(const regie::sdk::WordCatcher& catcher, const regie::sdk::OpBlob& op,
+               const PrepareRequest& request, uint32_t operand = REGIE_NONE, Bytes unpacked = {});
+  uint64_t scratch_bytes() const { return residual_at_ + residual_bytes_; }
   regie_status run(const regie_launch& launch, std::string* words);
 
  private:
   const regie::sdk::WordCatcher& catcher_;
-  uint32_t operand_;
+  uint32_t operand_, residual_;
+  uint64_t residual_at_ = 0, residual_bytes_ = 0;  // in scratch, after the kernel's own
   Bytes unpacked_;
-  std::vector<regie_tensor> operands_;  // of the launch, with the unpacked bytes put in
+  std::vector<regie_tensor> operands_;  // of the launch, with other addresses put in
   regie::sdk::ReferenceKernel kernel_;
 };
 
@@ -56,7 +66,8 @@ class DnnlRun {
 
  private:
   void add(Memory& memory, int argument, uint32_t operand);
-  void prepare_weights(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& request, Lowered& lowered);
+  void prepare_weights(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& request,
+                       Lowered& lowered);
   void set_addresses(const regie_launch& launch);
 
   // A memory object whose address comes from the launch.

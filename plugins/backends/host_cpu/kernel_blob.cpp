@@ -10,7 +10,8 @@ using regie::sdk::BlobReader;
 using regie::sdk::BlobWriter;
 
 constexpr uint32_t kVersion = 1;
-constexpr uint64_t kMaxBytes = uint64_t{1} << 46;  // of a packed weight: keeps every product below within 64 bits
+constexpr uint64_t kMaxBytes = uint64_t{1}
+                               << 46;  // of a packed weight: keeps every product below within 64 bits
 
 void write_tensors(BlobWriter& out, const std::vector<regie_tensor>& tensors) {
   out.put(static_cast<uint32_t>(tensors.size()));
@@ -48,8 +49,9 @@ void write_layout(BlobWriter& out, const dnnl_memory_desc_t& desc) {
   out.put<uint64_t>(dnnl_memory_desc_get_size(&desc));
 }
 
-// Nothing reaches oneDNN that could make it read outside of `bytes`: blocks divide the padded sizes, and the strides
-// of the blocks, taken in descending order, nest without overlap and fill exactly the size that is stated.
+// Nothing reaches oneDNN that could make it read outside of `bytes`: blocks divide the padded sizes, and the
+// strides of the blocks, taken in descending order, nest without overlap and fill exactly the size that is
+// stated.
 dnnl_memory_desc_t read_layout(BlobReader& in, uint64_t* bytes) {
   dnnl_memory_desc_t desc{};
   dnnl_blocking_desc_t& b = desc.format_desc.blocking;
@@ -63,7 +65,8 @@ dnnl_memory_desc_t read_layout(BlobReader& in, uint64_t* bytes) {
     desc.padded_dims[i] = in.get<int64_t>();
     b.strides[i] = in.get<int64_t>();
     if (desc.dims[i] < 1 || desc.padded_dims[i] < desc.dims[i] || b.strides[i] < 1 ||
-        static_cast<uint64_t>(desc.padded_dims[i]) > kMaxBytes || static_cast<uint64_t>(b.strides[i]) > kMaxBytes)
+        static_cast<uint64_t>(desc.padded_dims[i]) > kMaxBytes ||
+        static_cast<uint64_t>(b.strides[i]) > kMaxBytes)
       in.corrupt("the packed weight has impossible sizes");
   }
   std::array<int64_t, DNNL_MAX_NDIMS> block;
@@ -75,7 +78,8 @@ dnnl_memory_desc_t read_layout(BlobReader& in, uint64_t* bytes) {
   for (uint32_t i = 0; i < blocks; ++i) {
     uint32_t axis = in.get<uint32_t>();
     int64_t size = in.get<int64_t>();
-    if (axis >= rank || size < 1 || size > 4096 || inner > 1 << 20) in.corrupt("the packed weight has impossible blocks");
+    if (axis >= rank || size < 1 || size > 4096 || inner > 1 << 20)
+      in.corrupt("the packed weight has impossible blocks");
     b.inner_idxs[i] = axis;
     b.inner_blks[i] = size;
     block[axis] *= size;
@@ -104,7 +108,8 @@ dnnl_memory_desc_t read_layout(BlobReader& in, uint64_t* bytes) {
 }  // namespace
 
 bool is_storable(const dnnl_memory_desc_t& desc) {
-  if (desc.format_kind != dnnl_blocked || desc.data_type != dnnl_f32 || desc.offset0 != 0 || desc.extra.flags != 0)
+  if (desc.format_kind != dnnl_blocked || desc.data_type != dnnl_f32 || desc.offset0 != 0 ||
+      desc.extra.flags != 0)
     return false;
   for (int i = 0; i < desc.ndims; ++i)
     if (desc.padded_offsets[i] != 0) return false;
@@ -133,8 +138,9 @@ std::string layout_digest(const dnnl_memory_desc_t& desc) {
 }
 
 std::string write_dnnl_blob(std::string_view op, const std::vector<regie_attr>& attrs, Layout layout,
-                            const std::vector<regie_tensor>& operands, const std::vector<regie_tensor>& results,
-                            uint32_t packed_operand, const dnnl_memory_desc_t& packed) {
+                            const std::vector<regie_tensor>& operands,
+                            const std::vector<regie_tensor>& results, uint32_t packed_operand,
+                            const dnnl_memory_desc_t& packed) {
   BlobWriter out;
   out.raw("RGHC", 4);
   out.put(kVersion);
@@ -156,7 +162,8 @@ DnnlBlob read_dnnl_blob(const void* data, uint64_t size) {
   BlobReader in(data, size, "kernel of format host_cpu.onednn/1");
   if (std::memcmp(in.raw(4), "RGHC", 4) != 0) in.corrupt("its mark is missing");
   if (in.get<uint32_t>() != kVersion) in.corrupt("its version is unknown");
-  in.raw(4 * sizeof(uint32_t));  // which oneDNN and instruction set: for people, as layouts are described in full
+  in.raw(4 *
+         sizeof(uint32_t));  // which oneDNN and instruction set: for people, as layouts are described in full
   DnnlBlob blob;
   blob.op = regie::sdk::read_op(in);
   uint32_t layout = in.get<uint32_t>();

@@ -1,10 +1,11 @@
 // The kernel formats of host_cpu as bytes.
 //
 // "host_cpu.reference/1": the operator (regie/op_blob.hpp), nothing else.
-// "host_cpu.onednn/1": "RGHC", u32 version, u32 oneDNN major, minor, patch, u32 its instruction set; the operator; u32
-// layout; u32 operands, u32 results, each as u16 element type, u32 rank, i64 reference dimensions; u32 operand whose
-// bytes are a packed weight, or REGIE_NONE, and then its layout: u32 rank; per axis i64 size, padded size, stride; u32
-// inner blocks, each u32 axis and i64 size; u64 bytes. The layout describes plain data, so that any oneDNN can reorder it.
+// "host_cpu.onednn/1": "RGHC", u32 version, u32 oneDNN major, minor, patch, u32 its instruction set; the
+// operator; u32 layout; u32 operands, u32 results, each as u16 element type, u32 rank, i64 reference
+// dimensions; u32 operand whose bytes are a packed weight, or REGIE_NONE, and then its layout: u32 rank; per
+// axis i64 size, padded size, stride; u32 inner blocks, each u32 axis and i64 size; u64 bytes. The layout
+// describes plain data, so that any oneDNN can reorder it.
 #pragma once
 
 #include <string>
@@ -34,8 +35,9 @@ struct DnnlBlob {
 };
 
 std::string write_dnnl_blob(std::string_view op, const std::vector<regie_attr>& attrs, Layout layout,
-                            const std::vector<regie_tensor>& operands, const std::vector<regie_tensor>& results,
-                            uint32_t packed_operand, const dnnl_memory_desc_t& packed);
+                            const std::vector<regie_tensor>& operands,
+                            const std::vector<regie_tensor>& results, uint32_t packed_operand,
+                            const dnnl_memory_desc_t& packed);
 // Throws Failure(CORRUPT) for everything that is not such a blob.
 DnnlBlob read_dnnl_blob(const void* data, uint64_t size);
 

@@ -13,7 +13,8 @@ using regie::sdk::Attrs;
 using regie::sdk::Failure;
 
 constexpr int kMaxSpatial = 3;
-constexpr int64_t kMaxGeometry = 1 << 24;  // strides, dilations, paddings and kernel sizes beyond it are refused
+constexpr int64_t kMaxGeometry =
+    1 << 24;  // strides, dilations, paddings and kernel sizes beyond it are refused
 
 [[noreturn]] void refuse(std::string why) { throw Failure(REGIE_UNSUPPORTED, std::move(why)); }
 
@@ -33,9 +34,11 @@ dnnl_memory_desc_t plain(std::span<const int64_t> dims) {
   for (size_t i = dims.size(); i-- > 0;) {
     sizes[i] = dims[i];
     strides[i] = stride;
-    if (__builtin_mul_overflow(stride, std::max<int64_t>(dims[i], 1), &stride)) refuse("a tensor is too large");
+    if (__builtin_mul_overflow(stride, std::max<int64_t>(dims[i], 1), &stride))
+      refuse("a tensor is too large");
   }
-  if (dnnl_memory_desc_init_by_strides(&desc, static_cast<int>(dims.size()), sizes, dnnl_f32, strides) != dnnl_success)
+  if (dnnl_memory_desc_init_by_strides(&desc, static_cast<int>(dims.size()), sizes, dnnl_f32, strides) !=
+      dnnl_success)
     refuse("oneDNN cannot describe a tensor of this shape");
   return desc;
 }
@@ -54,14 +57,16 @@ void check_tensors(const Request& r) {
     if (t.rank < 0 || t.rank > DNNL_MAX_NDIMS) refuse("a tensor has more than 12 dimensions");
     int64_t bytes = 4;
     for (int64_t d : regie::sdk::dims_of(t))
-      if (d < 0 || __builtin_mul_overflow(bytes, std::max<int64_t>(d, 1), &bytes)) refuse("a tensor is too large");
+      if (d < 0 || __builtin_mul_overflow(bytes, std::max<int64_t>(d, 1), &bytes))
+        refuse("a tensor is too large");
   };
   for (const regie_tensor& t : r.operands) check_one(t);
   for (const regie_tensor& t : r.results) check_one(t);
   if (r.results.empty() || r.results[0].elem == REGIE_ELEM_UNKNOWN) refuse("the first result is absent");
 }
 
-// --- activations -------------------------------------------------------------------------------------------------
+// --- activations
+// -------------------------------------------------------------------------------------------------
 
 struct Activation {
   std::string_view name;
@@ -81,7 +86,8 @@ constexpr Activation kActivations[] = {
 };
 
 void append_eltwise(std::vector<PostOp>& post, dnnl_alg_kind_t alg, double alpha, double beta) {
-  post.push_back({PostOp::kEltwise, alg, static_cast<float>(alpha), static_cast<float>(beta), REGIE_NONE, {}});
+  post.push_back(
+      {PostOp::kEltwise, alg, static_cast<float>(alpha), static_cast<float>(beta), REGIE_NONE, {}});
 }
 
 void append_activation(const Attrs& attrs, std::vector<PostOp>& post) {
@@ -94,14 +100,16 @@ void append_activation(const Attrs& attrs, std::vector<PostOp>& post) {
     return;
   }
   for (const Activation& a : kActivations)
-    if (a.name == name) return append_eltwise(post, a.alg, a.has_alpha ? alpha : a.fixed, a.has_beta ? beta : 0);
+    if (a.name == name)
+      return append_eltwise(post, a.alg, a.has_alpha ? alpha : a.fixed, a.has_beta ? beta : 0);
   refuse("oneDNN has no post-op for the activation '" + std::string(name) + "'");
 }
 
-// --- windows: what convolution and pooling share -----------------------------------------------------------------
+// --- windows: what convolution and pooling share
+// -----------------------------------------------------------------
 
-std::vector<int64_t> geometry(const Attrs& attrs, std::string_view name, int spatial, int64_t fallback, int64_t least,
-                              int lists = 1) {
+std::vector<int64_t> geometry(const Attrs& attrs, std::string_view name, int spatial, int64_t fallback,
+                              int64_t least, int lists = 1) {
   auto given = attrs.integers(name);
   std::vector<int64_t> values(static_cast<size_t>(spatial * lists), fallback);
   if (!given || given->empty()) return values;
@@ -115,8 +123,8 @@ std::vector<int64_t> geometry(const Attrs& attrs, std::string_view name, int spa
   return values;
 }
 
-// Fills strides, dilates and paddings for a window of `kernel`; the size of the result decides the padding on the right.
-// `ceiled`: may the size be one of ceil_mode, and then: does a window end beyond the padding?
+// Fills strides, dilates and paddings for a window of `kernel`; the size of the result decides the padding on
+// the right. `ceiled`: may the size be one of ceil_mode, and then: does a window end beyond the padding?
 void fill_window(Operation& op, const Request& r, std::span<const int64_t> in, std::span<const int64_t> out,
                  bool* ceiled) {
   const int spatial = static_cast<int>(in.size());
@@ -126,7 +134,8 @@ void fill_window(Operation& op, const Request& r, std::span<const int64_t> in, s
   std::string_view mode = r.attrs.text("auto_pad", "NOTSET");
   if (mode.empty()) mode = "NOTSET";
   const bool upper = mode == "SAME_UPPER", lower = mode == "SAME_LOWER";
-  if (!upper && !lower && mode != "NOTSET" && mode != "VALID") refuse("auto_pad '" + std::string(mode) + "' is unknown");
+  if (!upper && !lower && mode != "NOTSET" && mode != "VALID")
+    refuse("auto_pad '" + std::string(mode) + "' is unknown");
   for (int i = 0; i < spatial; ++i) {
     const int64_t span = (op.kernel[i] - 1) * dilations[i] + 1;
     int64_t left = pads[i], right = pads[i + spatial];
@@ -137,7 +146,8 @@ void fill_window(Operation& op, const Request& r, std::span<const int64_t> in, s
       right = both - left;
     }
     if (out[i] != (in[i] + left + right - span) / strides[i] + 1 || in[i] + left + right < span) {
-      // ceil_mode: the last window may end beyond the padding, or a window that would begin there is left out.
+      // ceil_mode: the last window may end beyond the padding, or a window that would begin there is left
+      // out.
       const int64_t needed = (out[i] - 1) * strides[i] + span - in[i] - left;
       if (!ceiled || needed < 0) refuse("the result's size does not follow from the window");
       *ceiled = *ceiled || needed > right;
@@ -161,7 +171,8 @@ double product(std::span<const int64_t> dims) {
   return n;
 }
 
-// --- convolution -------------------------------------------------------------------------------------------------
+// --- convolution
+// -------------------------------------------------------------------------------------------------
 
 Operation convolution(const Request& r) {
   Operation op;
@@ -185,7 +196,8 @@ Operation convolution(const Request& r) {
   if (auto shape = r.attrs.integers("kernel_shape");
       shape && !shape->empty() && !std::equal(shape->begin(), shape->end(), w.dims + 2, w.dims + w.rank))
     refuse("kernel_shape and the weight's shape differ");
-  fill_window(op, r, {x.dims + 2, static_cast<size_t>(spatial)}, {y.dims + 2, static_cast<size_t>(spatial)}, nullptr);
+  fill_window(op, r, {x.dims + 2, static_cast<size_t>(spatial)}, {y.dims + 2, static_cast<size_t>(spatial)},
+              nullptr);
   op.src = plain(regie::sdk::dims_of(x));
   op.weights = plain(weights);
   op.dst = plain(regie::sdk::dims_of(y));
@@ -206,7 +218,8 @@ Operation convolution(const Request& r) {
   return op;
 }
 
-// --- matmul ------------------------------------------------------------------------------------------------------
+// --- matmul
+// ------------------------------------------------------------------------------------------------------
 
 // Right-aligned to `rank` axes with 1 in front.
 std::vector<int64_t> aligned(std::span<const int64_t> dims, size_t rank) {
@@ -225,9 +238,10 @@ dnnl_memory_desc_t matrix(std::vector<int64_t> dims, bool transposed) {
   return desc;
 }
 
-// An operand that broadcasts to `result`, as oneDNN is to see it beside dst. `row`: one value a column, or one in all.
-dnnl_memory_desc_t addend(const Operation& op, const regie_tensor& t, std::span<const int64_t> result, bool flat,
-                          bool* row) {
+// An operand that broadcasts to `result`, as oneDNN is to see it beside dst. `row`: one value a column, or
+// one in all.
+dnnl_memory_desc_t addend(const Operation& op, const regie_tensor& t, std::span<const int64_t> result,
+                          bool flat, bool* row) {
   const auto rank = static_cast<size_t>(op.dst.ndims);
   if (static_cast<size_t>(t.rank) > result.size()) refuse("an addend has more dimensions than the result");
   std::vector<int64_t> dims = aligned(regie::sdk::dims_of(t), result.size());
@@ -240,12 +254,10 @@ dnnl_memory_desc_t addend(const Operation& op, const regie_tensor& t, std::span<
   return op.dst;
 }
 
-// alpha * A * B + beta * C + R, then the activation. The usual case is oneDNN's own bias and sum; the rest are post-ops.
+// alpha * A * B + beta * C + R, then the activation. The usual case is oneDNN's own bias and sum; the rest
+// are post-ops.
 void add_post(Operation& op, const Request& r, std::span<const int64_t> result, bool flat) {
   const double alpha = r.attrs.number("alpha", 1), beta = r.attrs.number("beta", 1);
-  auto linear = [&](double factor) {
-    if (factor != 1) append_eltwise(op.post, dnnl_eltwise_linear, factor, 0);
-  };
   bool row = false;
   if (const regie_tensor* c = beta != 0 ? r.operand(2) : nullptr) {
     dnnl_memory_desc_t memory = addend(op, *c, result, flat, &row);
@@ -253,12 +265,12 @@ void add_post(Operation& op, const Request& r, std::span<const int64_t> result, 
       op.bias = memory;
       op.bias_operand = 2;
     } else {
-      linear(alpha / beta);
+      op.scale = static_cast<float>(alpha / beta);
       op.post.push_back({PostOp::kBinaryAdd, dnnl_alg_kind_undef, 0, 0, 2, memory});
-      linear(beta);
+      if (beta != 1) append_eltwise(op.post, dnnl_eltwise_linear, beta, 0);
     }
   } else {
-    linear(alpha);
+    op.scale = static_cast<float>(alpha);
   }
   if (const regie_tensor* residual = r.operand(3)) {
     dnnl_memory_desc_t memory = addend(op, *residual, result, flat, &row);
@@ -271,6 +283,9 @@ void add_post(Operation& op, const Request& r, std::span<const int64_t> result, 
     }
   }
   append_activation(r.attrs, op.post);
+  if (std::count_if(op.post.begin(), op.post.end(),
+                    [](const PostOp& p) { return p.alg == dnnl_eltwise_linear; }) > 1)
+    refuse("it would need two linear post-ops");
 }
 
 Operation matmul(const Request& r) {
@@ -289,14 +304,17 @@ Operation matmul(const Request& r) {
   // The result's dimensions with the axes that vectors do not have put back.
   std::vector<int64_t> dy;
   const size_t rank = std::max(da.size(), db.size());
-  auto batch_a = aligned({da.data(), da.size() - 2}, rank - 2), batch_b = aligned({db.data(), db.size() - 2}, rank - 2);
+  auto batch_a = aligned({da.data(), da.size() - 2}, rank - 2),
+       batch_b = aligned({db.data(), db.size() - 2}, rank - 2);
   for (size_t i = 0; i + 2 < rank; ++i) {
-    if (batch_a[i] != batch_b[i] && batch_a[i] != 1 && batch_b[i] != 1) refuse("the batch dimensions do not broadcast");
+    if (batch_a[i] != batch_b[i] && batch_a[i] != 1 && batch_b[i] != 1)
+      refuse("the batch dimensions do not broadcast");
     dy.push_back(batch_a[i] == 1 ? batch_b[i] : batch_a[i]);
   }
   dy.push_back(m);
   dy.push_back(n);
-  if (product(dy) != product(regie::sdk::dims_of(y))) refuse("the result's size does not follow from the operands");
+  if (product(dy) != product(regie::sdk::dims_of(y)))
+    refuse("the result's size does not follow from the operands");
   const bool one_b = std::all_of(batch_b.begin(), batch_b.end(), [](int64_t d) { return d == 1; });
   const bool flat = one_b && (rank == 2 || !trans_a);
   if (flat) {
@@ -315,7 +333,8 @@ Operation matmul(const Request& r) {
   return op;
 }
 
-// --- pooling -----------------------------------------------------------------------------------------------------
+// --- pooling
+// -----------------------------------------------------------------------------------------------------
 
 Operation pooling_base(const Request& r, bool* ceiled) {
   Operation op;
@@ -333,7 +352,8 @@ Operation pooling_base(const Request& r, bool* ceiled) {
     // oneDNN gives the lowest float for a window in which there is no element, ONNX minus infinity or NaN.
     const int64_t span = (op.kernel[i] - 1) * (op.dilates[i] + 1);
     if (op.pad_l[i] > span || op.pad_r[i] > span) refuse("a window may lie in the padding altogether");
-    if (op.dilates[i] && (op.pad_l[i] || op.pad_r[i])) refuse("a dilated window in padding may hold no element");
+    if (op.dilates[i] && (op.pad_l[i] || op.pad_r[i]))
+      refuse("a dilated window in padding may hold no element");
   }
   op.src = plain(regie::sdk::dims_of(x));
   op.dst = plain(regie::sdk::dims_of(y));
@@ -352,7 +372,8 @@ Operation average_pool(const Request& r) {
   bool ceiled = false;
   Operation op = pooling_base(r, &ceiled);
   const bool include = r.attrs.integer("count_include_pad", 0) != 0;
-  if (include && ceiled) refuse("ceil_mode with count_include_pad: oneDNN would count what lies beyond the padding");
+  if (include && ceiled)
+    refuse("ceil_mode with count_include_pad: oneDNN would count what lies beyond the padding");
   op.alg = include ? dnnl_pooling_avg_include_padding : dnnl_pooling_avg_exclude_padding;
   return op;
 }
@@ -395,7 +416,8 @@ constexpr Lowering kLowerings[] = {
     {"regie.FusedMatMul", matmul, 3},
 };
 const Lowering* find_lowering(std::string_view op) {
-  auto at = std::find_if(std::begin(kLowerings), std::end(kLowerings), [&](const Lowering& l) { return l.op == op; });
+  auto at = std::find_if(std::begin(kLowerings), std::end(kLowerings),
+                         [&](const Lowering& l) { return l.op == op; });
   return at == std::end(kLowerings) ? nullptr : at;
 }
 
@@ -408,8 +430,8 @@ uint32_t residual_operand(std::string_view op) {
   return l ? l->residual : REGIE_NONE;
 }
 
-Operation describe(std::string_view op, const Attrs& attrs, const regie_tensor* operands, uint32_t operand_count,
-                   const regie_tensor* results, uint32_t result_count) {
+Operation describe(std::string_view op, const Attrs& attrs, const regie_tensor* operands,
+                   uint32_t operand_count, const regie_tensor* results, uint32_t result_count) {
   const Lowering* l = find_lowering(op);
   if (!l) refuse("oneDNN is not used for it");
   Request r{op, attrs, {operands, operand_count}, {results, result_count}};

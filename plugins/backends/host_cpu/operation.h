@@ -1,6 +1,6 @@
-// One operator as oneDNN sees it, at concrete shapes: memory descriptions, geometry, post-ops. Made from ONNX's
-// attributes by both halves of the backend: the engine asks whether it can be, the device makes it again for the shapes
-// at hand. Everything is checked here, as a device reads attributes from a file.
+// One operator as oneDNN sees it, at concrete shapes: memory descriptions, geometry, post-ops. Made from
+// ONNX's attributes by both halves of the backend: the engine asks whether it can be, the device makes it
+// again for the shapes at hand. Everything is checked here, as a device reads attributes from a file.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.h>
@@ -16,7 +16,7 @@ struct PostOp {
   enum Kind { kSum, kEltwise, kBinaryAdd } kind;
   dnnl_alg_kind_t alg = dnnl_alg_kind_undef;  // of kEltwise
   float alpha = 0, beta = 0;
-  uint32_t operand = REGIE_NONE;    // of kBinaryAdd
+  uint32_t operand = REGIE_NONE;  // of kBinaryAdd
   dnnl_memory_desc_t memory{};
 };
 
@@ -24,9 +24,13 @@ struct Operation {
   enum Kind { kConvolution, kMatMul, kPooling } kind = kConvolution;
   dnnl_memory_desc_t src{}, weights{}, bias{}, dst{};  // plain layouts; ndims 0: absent
   uint32_t src_operand = 0, weights_operand = REGIE_NONE, bias_operand = REGIE_NONE;
-  uint32_t residual_operand = REGIE_NONE;  // added to the result (post-op sum): same type, shape and layout as dst
+  uint32_t residual_operand =
+      REGIE_NONE;  // added to the result (post-op sum): same type, shape and layout as dst
   dnnl_alg_kind_t alg = dnnl_alg_kind_undef;
-  dnnl_dims_t strides{}, dilates{}, kernel{}, pad_l{}, pad_r{};  // per spatial axis; dilates as oneDNN counts: 0 = dense
+  dnnl_dims_t strides{}, dilates{}, kernel{}, pad_l{},
+      pad_r{};      // per spatial axis; dilates as oneDNN counts: 0 = dense
+  float scale = 1;  // of the product, before all post-ops; only where there is no bias
+  // No two of one algorithm: oneDNN 2.6 gives the second the parameters of the first.
   std::vector<PostOp> post;
   double flops = 0;
 };
@@ -34,8 +38,8 @@ struct Operation {
 // Is this an operator that oneDNN is asked about at all?
 bool is_lowered(std::string_view op);
 
-// Throws Failure(UNSUPPORTED) with the reason where oneDNN cannot, or where it would mean something else than ONNX.
-// Tensors without any element are the caller's to handle.
+// Throws Failure(UNSUPPORTED) with the reason where oneDNN cannot, or where it would mean something else than
+// ONNX. Tensors without any element are the caller's to handle.
 Operation describe(std::string_view op, const regie::sdk::Attrs& attrs, const regie_tensor* operands,
                    uint32_t operand_count, const regie_tensor* results, uint32_t result_count);
 

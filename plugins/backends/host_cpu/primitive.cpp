@@ -13,16 +13,22 @@ PrimitiveAttr make_attributes(const Operation& op) {
   dnnl_primitive_attr_t raw = nullptr;
   check(dnnl_primitive_attr_create(&raw), "creating attributes");
   PrimitiveAttr attr(raw);
-  check(dnnl_primitive_attr_set_scratchpad_mode(attr.get(), dnnl_scratchpad_mode_user), "setting the scratchpad mode");
+  check(dnnl_primitive_attr_set_scratchpad_mode(attr.get(), dnnl_scratchpad_mode_user),
+        "setting the scratchpad mode");
+  if (op.scale != 1)
+    check(dnnl_primitive_attr_set_output_scales(attr.get(), 1, 0, &op.scale), "setting the scale");
   if (op.post.empty()) return attr;
   dnnl_post_ops_t raw_ops = nullptr;
   check(dnnl_post_ops_create(&raw_ops), "creating post-ops");
   PostOps ops(raw_ops);
   for (const PostOp& p : op.post) {
     switch (p.kind) {
-      case PostOp::kSum: check(dnnl_post_ops_append_sum(ops.get(), p.alpha), "post-op sum"); break;
+      case PostOp::kSum:
+        check(dnnl_post_ops_append_sum(ops.get(), p.alpha), "post-op sum");
+        break;
       case PostOp::kEltwise:
-        check(dnnl_post_ops_append_eltwise(ops.get(), 1, p.alg, p.alpha, p.beta), "post-op for the activation");
+        check(dnnl_post_ops_append_eltwise(ops.get(), 1, p.alg, p.alpha, p.beta),
+              "post-op for the activation");
         break;
       case PostOp::kBinaryAdd:
         check(dnnl_post_ops_append_binary(ops.get(), dnnl_binary_add, &p.memory), "post-op add");
@@ -35,7 +41,8 @@ PrimitiveAttr make_attributes(const Operation& op) {
 
 dnnl_memory_desc_t of_any_layout(const dnnl_memory_desc_t& desc) {
   dnnl_memory_desc_t any{};
-  check(dnnl_memory_desc_init_by_tag(&any, desc.ndims, desc.dims, desc.data_type, dnnl_format_tag_any), "any layout");
+  check(dnnl_memory_desc_init_by_tag(&any, desc.ndims, desc.dims, desc.data_type, dnnl_format_tag_any),
+        "any layout");
   return any;
 }
 
@@ -68,15 +75,18 @@ Lowered lower(dnnl_engine_t engine, const Operation& op, Layout layout, bool fre
   const bool own = layout == Layout::kOwn;
   dnnl_memory_desc_t src = own && op.kind == Operation::kConvolution ? of_any_layout(op.src) : op.src;
   dnnl_memory_desc_t dst = own ? of_any_layout(op.dst) : op.dst;
-  dnnl_memory_desc_t weights = packed ? *packed : free_weights && op.weights.ndims ? of_any_layout(op.weights) : op.weights;
+  dnnl_memory_desc_t weights = packed                             ? *packed
+                               : free_weights && op.weights.ndims ? of_any_layout(op.weights)
+                                                                  : op.weights;
   const dnnl_memory_desc_t* bias = op.bias.ndims ? &op.bias : nullptr;
   Lowered out;
   switch (op.kind) {
     case Operation::kConvolution: {
       dnnl_convolution_desc_t desc;
-      check(dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference, op.alg, &src, &weights, bias, &dst,
-                                                       op.strides, op.dilates, op.pad_l, op.pad_r),
-            "convolution");
+      check(
+          dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference, op.alg, &src, &weights,
+                                                     bias, &dst, op.strides, op.dilates, op.pad_l, op.pad_r),
+          "convolution");
       out.desc = create(engine, &desc, attr);
       break;
     }
@@ -88,8 +98,8 @@ Lowered lower(dnnl_engine_t engine, const Operation& op, Layout layout, bool fre
     }
     case Operation::kPooling: {
       dnnl_pooling_v2_desc_t desc;
-      check(dnnl_pooling_v2_forward_desc_init(&desc, dnnl_forward_inference, op.alg, &src, &dst, op.strides, op.kernel,
-                                              op.dilates, op.pad_l, op.pad_r),
+      check(dnnl_pooling_v2_forward_desc_init(&desc, dnnl_forward_inference, op.alg, &src, &dst, op.strides,
+                                              op.kernel, op.dilates, op.pad_l, op.pad_r),
             "pooling");
       out.desc = create(engine, &desc, attr);
       break;
@@ -106,14 +116,17 @@ Lowered lower(dnnl_engine_t engine, const Operation& op, Layout layout, bool fre
   return out;
 }
 
-bool same_layout(const dnnl_memory_desc_t& a, const dnnl_memory_desc_t& b) { return dnnl_memory_desc_equal(&a, &b); }
+bool same_layout(const dnnl_memory_desc_t& a, const dnnl_memory_desc_t& b) {
+  return dnnl_memory_desc_equal(&a, &b);
+}
 
 Primitive make_reorder(dnnl_engine_t engine, const dnnl_memory_desc_t& from, const dnnl_memory_desc_t& to,
                        uint64_t* scratchpad) {
   dnnl_primitive_attr_t raw = nullptr;
   check(dnnl_primitive_attr_create(&raw), "creating attributes");
   PrimitiveAttr attr(raw);
-  check(dnnl_primitive_attr_set_scratchpad_mode(attr.get(), dnnl_scratchpad_mode_user), "setting the scratchpad mode");
+  check(dnnl_primitive_attr_set_scratchpad_mode(attr.get(), dnnl_scratchpad_mode_user),
+        "setting the scratchpad mode");
   dnnl_primitive_desc_t h = nullptr;
   check(dnnl_reorder_primitive_desc_create(&h, &from, engine, &to, engine, attr.get()), "reorder");
   PrimitiveDesc desc(h);
@@ -128,7 +141,8 @@ void reorder_now(dnnl_engine_t engine, const dnnl_memory_desc_t& from_desc, cons
   check(dnnl_reorder_primitive_desc_create(&h, &from_desc, engine, &to_desc, engine, nullptr), "reorder");
   PrimitiveDesc desc(h);
   Primitive primitive = make_primitive(desc);
-  Memory source = make_memory(engine, from_desc, const_cast<void*>(from)), target = make_memory(engine, to_desc, to);
+  Memory source = make_memory(engine, from_desc, const_cast<void*>(from)),
+         target = make_memory(engine, to_desc, to);
   Stream stream = make_stream(engine);
   const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, source.get()}, {DNNL_ARG_TO, target.get()}};
   check(dnnl_primitive_execute(primitive.get(), stream.get(), 2, args), "reordering");

@@ -1,4 +1,5 @@
-// From an Operation to an oneDNN primitive: which layouts it wants, how much scratch, and how a weight is packed.
+// From an Operation to an oneDNN primitive: which layouts it wants, how much scratch, and how a weight is
+// packed.
 #pragma once
 
 #include <string>
@@ -21,8 +22,8 @@ struct Lowered {
   std::string implementation;  // oneDNN's name for it
 };
 
-// `packed`: the layout that the weights have already; NULL: oneDNN chooses if `free_weights`, else row-major. Uses the
-// thread width of the calling thread. Throws UNSUPPORTED where oneDNN has nothing.
+// `packed`: the layout that the weights have already; NULL: oneDNN chooses if `free_weights`, else row-major.
+// Uses the thread width of the calling thread. Throws UNSUPPORTED where oneDNN has nothing.
 Lowered lower(dnnl_engine_t engine, const Operation& op, Layout layout, bool free_weights,
               const dnnl_memory_desc_t* packed = nullptr);
 

@@ -15,8 +15,8 @@ double positive(std::string_view key, std::string_view text) {
   char* end = nullptr;
   double value = std::strtod(copy.c_str(), &end);
   if (copy.empty() || *end || !std::isfinite(value) || value <= 0)
-    throw Failure(REGIE_INVALID_INPUT,
-                  "host_cpu: parameter '" + std::string(key) + "' must be a positive number, not '" + copy + "'");
+    throw Failure(REGIE_INVALID_INPUT, "host_cpu: parameter '" + std::string(key) +
+                                           "' must be a positive number, not '" + copy + "'");
   return value;
 }
 
@@ -33,10 +33,13 @@ struct Key {
   void (*set)(Settings&, std::string_view name, std::string_view text);
 };
 constexpr Key kKeys[] = {
-    {"bytes_per_ns", [](Settings& s, std::string_view k, std::string_view v) { s.bytes_per_ns = positive(k, v); }},
-    {"flops_per_ns", [](Settings& s, std::string_view k, std::string_view v) { s.flops_per_ns = positive(k, v); }},
+    {"bytes_per_ns",
+     [](Settings& s, std::string_view k, std::string_view v) { s.bytes_per_ns = positive(k, v); }},
+    {"flops_per_ns",
+     [](Settings& s, std::string_view k, std::string_view v) { s.flops_per_ns = positive(k, v); }},
     {"layout", [](Settings& s, std::string_view, std::string_view v) { s.layout = layout(v); }},
-    {"overhead_ns", [](Settings& s, std::string_view k, std::string_view v) { s.overhead_ns = positive(k, v); }},
+    {"overhead_ns",
+     [](Settings& s, std::string_view k, std::string_view v) { s.overhead_ns = positive(k, v); }},
     {"reference_flops_per_ns",
      [](Settings& s, std::string_view k, std::string_view v) { s.reference_flops_per_ns = positive(k, v); }},
     {"wait_timeout_ms",
@@ -58,7 +61,8 @@ Settings read_settings(const regie_config* params) {
       known += (known.empty() ? "" : ", ") + std::string(k.name);
     }
     if (!found)
-      throw Failure(REGIE_INVALID_INPUT, "host_cpu: unknown parameter '" + std::string(name) + "'; known: " + known);
+      throw Failure(REGIE_INVALID_INPUT,
+                    "host_cpu: unknown parameter '" + std::string(name) + "'; known: " + known);
     found->set(settings, name, regie::sdk::sv(params->settings[i].value));
   }
   return settings;

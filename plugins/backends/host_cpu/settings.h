@@ -1,4 +1,5 @@
-// Parameters of the target file, strict: an unknown key or a value of the wrong kind is an error that says what is known.
+// Parameters of the target file, strict: an unknown key or a value of the wrong kind is an error that says
+// what is known.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +13,11 @@ namespace host_cpu {
 
 struct Settings {
   // The cost model (docs/backends.md): ns = overhead + max(flops / flops_per_ns, bytes / bytes_per_ns).
-  double flops_per_ns = 100;           // oneDNN, one thread
+  double flops_per_ns = 100;  // oneDNN, one thread
   double bytes_per_ns = 20;
-  double reference_flops_per_ns = 0.5; // reference kernels; an element-wise operator counts four a element
-  double overhead_ns = 1000;           // of one launch
-  std::optional<Layout> layout;        // nothing: what measured best for this kind of operator
+  double reference_flops_per_ns = 0.5;  // reference kernels; an element-wise operator counts four a element
+  double overhead_ns = 1000;            // of one launch
+  std::optional<Layout> layout;         // nothing: what measured best for this kind of operator
   uint64_t wait_timeout_ns = 60'000'000'000;
 };
 

@@ -1,5 +1,6 @@
-// The run-time half: memory that the host must not touch, and streams that are one worker thread each. Everything that a
-// real device does asynchronously is asynchronous here: launches, copies, fences, host calls, failures.
+// The run-time half: memory that the host must not touch, and streams that are one worker thread each.
+// Everything that a real device does asynchronously is asynchronous here: launches, copies, fences, host
+// calls, failures.
 
 #include "regie/c/device.h"
 
@@ -75,14 +76,16 @@ struct Work {
 };
 
 uint64_t clock_ns() {
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                   std::chrono::steady_clock::now().time_since_epoch())
+                                   .count());
 }
 
 }  // namespace
 
 struct regie_stream {
-  explicit regie_stream(regie_device* d) : device(d), ring(d->settings.queue_depth), worker([this] { work(); }) {}
+  explicit regie_stream(regie_device* d)
+      : device(d), ring(d->settings.queue_depth), worker([this] { work(); }) {}
   ~regie_stream() {
     {
       std::lock_guard lock(mutex);
@@ -146,13 +149,21 @@ void regie_stream::run(const Work& w) {
   std::string why;
   switch (w.kind) {
     case Work::kLaunch:
-      if (regie_status c = run_launch(w, &why); c != REGIE_OK) fail(c, "task " + std::to_string(w.task) + ": " + why);
+      if (regie_status c = run_launch(w, &why); c != REGIE_OK)
+        fail(c, "task " + std::to_string(w.task) + ": " + why);
       break;
-    case Work::kCopy: std::memmove(w.to, w.from, w.bytes); break;
-    case Work::kCall: w.function(w.context); break;
-    case Work::kSignal: w.fence->timeline.signal(w.value); break;
+    case Work::kCopy:
+      std::memmove(w.to, w.from, w.bytes);
+      break;
+    case Work::kCall:
+      w.function(w.context);
+      break;
+    case Work::kSignal:
+      w.fence->timeline.signal(w.value);
+      break;
     case Work::kWait:
-      if (regie_status c = w.fence->timeline.wait(w.value, device->settings.wait_timeout_ns, &why); c != REGIE_OK)
+      if (regie_status c = w.fence->timeline.wait(w.value, device->settings.wait_timeout_ns, &why);
+          c != REGIE_OK)
         fail(c, why);
       break;
   }
@@ -213,7 +224,8 @@ constexpr int kPoison = 0xDB;
 
 regie_status allocate(regie_device* device, uint32_t space, uint64_t bytes, void** address) {
   return regie::sdk::guard(device->host, [&] {
-    if (space != 0) throw Failure(REGIE_INVALID_INPUT, "null has one memory space, not " + std::to_string(space));
+    if (space != 0)
+      throw Failure(REGIE_INVALID_INPUT, "null has one memory space, not " + std::to_string(space));
     std::lock_guard lock(device->mutex);
     const uint64_t left = device->settings.capacity_bytes - device->used;
     const uint64_t rounded = bytes > left ? bytes : std::max<uint64_t>(64, (bytes + 63) / 64 * 64);
@@ -242,7 +254,8 @@ regie_status stream_create(regie_device* device, regie_stream** stream) {
   return regie::sdk::guard(device->host, [&] {
     if (++device->streams > device->settings.streams) {
       --device->streams;
-      throw Failure(REGIE_LIMIT, "null has " + std::to_string(device->settings.streams) + " streams (parameter 'streams')");
+      throw Failure(REGIE_LIMIT, "null has " + std::to_string(device->settings.streams) +
+                                     " streams (parameter 'streams')");
     }
     *stream = new regie_stream(device);
   });
@@ -257,12 +270,14 @@ regie_status stream_wait(regie_stream* s, uint64_t timeout_ns) {
   const uint64_t until = s->put;
   if (!regie::sdk::wait_for_ns(s->changed, lock, timeout_ns, [&] { return s->done >= until; }))
     return regie::sdk::fail(s->device->host, REGIE_TIMEOUT,
-                            "null: " + std::to_string(until - s->done) + " tasks of a stream had not ended after " +
+                            "null: " + std::to_string(until - s->done) +
+                                " tasks of a stream had not ended after " +
                                 std::to_string(timeout_ns / 1'000'000) + " ms");
   return s->code == REGIE_OK ? REGIE_OK : regie::sdk::fail(s->device->host, s->code, s->words);
 }
 
-regie_status kernel_load(regie_device* device, const regie_kernel_image* image, regie_loaded_kernel** kernel) {
+regie_status kernel_load(regie_device* device, const regie_kernel_image* image,
+                         regie_loaded_kernel** kernel) {
   return regie::sdk::guard(device->host, [&] {
     if (regie::sdk::sv(image->format) != kFormat)
       throw Failure(REGIE_UNSUPPORTED, "null runs kernels of the format " + std::string(kFormat) + ", not '" +
@@ -276,17 +291,21 @@ regie_status kernel_load(regie_device* device, const regie_kernel_image* image, 
 void kernel_release(regie_loaded_kernel* kernel) { delete kernel; }
 
 regie_status prepare(regie_loaded_kernel* k, const regie_tensor* operands, uint32_t operand_count,
-                     const regie_tensor* results, uint32_t result_count, uint32_t, regie_executable** executable,
-                     uint64_t* scratch_bytes) {
+                     const regie_tensor* results, uint32_t result_count, uint32_t,
+                     regie_executable** executable, uint64_t* scratch_bytes) {
   return regie::sdk::guard(k->device->host, [&] {
     if (operand_count + result_count > kMaxArguments)
-      throw Failure(REGIE_UNSUPPORTED, "null: a launch has at most " + std::to_string(kMaxArguments) + " addresses");
+      throw Failure(REGIE_UNSUPPORTED,
+                    "null: a launch has at most " + std::to_string(kMaxArguments) + " addresses");
     auto reference = regie::sdk::find_reference(k->device->catcher, k->op.op());
     if (!reference) throw Failure(REGIE_NOT_FOUND, "no plug-in has a reference kernel for " + k->op.op());
-    regie::sdk::ReferenceKernel kernel(k->device->catcher, *reference, k->op.op(), k->op.attrs(), operands, operand_count,
-                                       results, result_count);
-    std::unique_ptr<regie_executable> e(new regie_executable{
-        k->device, {operands, operands + operand_count}, {results, results + result_count}, {}, std::move(kernel)});
+    regie::sdk::ReferenceKernel kernel(k->device->catcher, *reference, k->op.op(), k->op.attrs(), operands,
+                                       operand_count, results, result_count);
+    std::unique_ptr<regie_executable> e(new regie_executable{k->device,
+                                                             {operands, operands + operand_count},
+                                                             {results, results + result_count},
+                                                             {},
+                                                             std::move(kernel)});
     for (auto* tensors : {&e->operands, &e->results})
       for (regie_tensor& t : *tensors) {
         e->dims.emplace_back(t.dims, t.dims + (t.elem == REGIE_ELEM_UNKNOWN ? 0 : t.rank));
@@ -312,14 +331,16 @@ regie_status launch(regie_stream* s, const regie_executable* executable, const r
     for (size_t i = 0; i < count; ++i) {
       const regie_tensor& t = tensors[i];
       if (t.elem != REGIE_ELEM_UNKNOWN && t.bytes && !s->device->holds(t.data, t.bytes))
-        throw Failure(REGIE_INVALID_INPUT, "null: " + std::string(what) + " " + std::to_string(i) + " of task " +
-                                               std::to_string(l->task) + " does not lie in its memory");
+        throw Failure(REGIE_INVALID_INPUT, "null: " + std::string(what) + " " + std::to_string(i) +
+                                               " of task " + std::to_string(l->task) +
+                                               " does not lie in its memory");
       *next++ = t.data;
     }
   };
   return regie::sdk::guard(s->device->host, [&] {
     if (l->operand_count != e->operands.size() || l->result_count != e->results.size())
-      throw Failure(REGIE_INVALID_INPUT, "null: a launch has another number of operands or results than its executable");
+      throw Failure(REGIE_INVALID_INPUT,
+                    "null: a launch has another number of operands or results than its executable");
     add(l->operands, l->operand_count, "operand");
     add(l->results, l->result_count, "result");
     s->enqueue(w);
@@ -366,8 +387,12 @@ regie_status enqueue_fence(regie_stream* s, Work::Kind kind, regie_fence* fence,
     s->enqueue(w);
   });
 }
-regie_status fence_signal(regie_stream* s, regie_fence* f, uint64_t v) { return enqueue_fence(s, Work::kSignal, f, v); }
-regie_status fence_wait(regie_stream* s, regie_fence* f, uint64_t v) { return enqueue_fence(s, Work::kWait, f, v); }
+regie_status fence_signal(regie_stream* s, regie_fence* f, uint64_t v) {
+  return enqueue_fence(s, Work::kSignal, f, v);
+}
+regie_status fence_wait(regie_stream* s, regie_fence* f, uint64_t v) {
+  return enqueue_fence(s, Work::kWait, f, v);
+}
 
 regie_status host_wait(regie_fence* fence, uint64_t value, uint64_t timeout_ns) {
   std::string words;
@@ -378,34 +403,36 @@ regie_status host_wait(regie_fence* fence, uint64_t value, uint64_t timeout_ns) 
 uint64_t now(regie_device*) { return clock_ns(); }
 
 constexpr regie_device_info kDevices[] = {
-    {regie::sdk::lit("null"), regie::sdk::lit("memory and worker threads that behave like an accelerator's")}};
+    {regie::sdk::lit("null"),
+     regie::sdk::lit("memory and worker threads that behave like an accelerator's")}};
 
 }  // namespace
 
 namespace null_backend {
-extern const regie_device_table device_table = {regie::sdk::head(sizeof(regie_device_table), REGIE_DIGEST_DEVICE),
-                                                1,
-                                                0,
-                                                kDevices,
-                                                create,
-                                                destroy,
-                                                describe,
-                                                allocate,
-                                                release,
-                                                stream_create,
-                                                stream_destroy,
-                                                stream_wait,
-                                                kernel_load,
-                                                kernel_release,
-                                                prepare,
-                                                executable_release,
-                                                launch,
-                                                copy,
-                                                call_host,
-                                                fence_create,
-                                                fence_destroy,
-                                                fence_signal,
-                                                fence_wait,
-                                                host_wait,
-                                                now};
+extern const regie_device_table device_table = {
+    regie::sdk::head(sizeof(regie_device_table), REGIE_DIGEST_DEVICE),
+    1,
+    0,
+    kDevices,
+    create,
+    destroy,
+    describe,
+    allocate,
+    release,
+    stream_create,
+    stream_destroy,
+    stream_wait,
+    kernel_load,
+    kernel_release,
+    prepare,
+    executable_release,
+    launch,
+    copy,
+    call_host,
+    fence_create,
+    fence_destroy,
+    fence_signal,
+    fence_wait,
+    host_wait,
+    now};
 }  // namespace null_backend

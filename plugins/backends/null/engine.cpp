@@ -1,5 +1,5 @@
-// The compile-time half: says yes to the operators that the target file lists, and compiles a node to the name and the
-// attributes of its operator. A real engine looks at shapes and types, and writes machine code.
+// The compile-time half: says yes to the operators that the target file lists, and compiles a node to the
+// name and the attributes of its operator. A real engine looks at shapes and types, and writes machine code.
 
 #include "regie/c/engine.h"
 
@@ -28,7 +28,8 @@ namespace null_backend {
 namespace {
 
 // Why not, or the kernel that shows that it can.
-regie::sdk::ReferenceKernel try_kernel(const regie_engine& e, const regie_node& node, const regie_engine_shapes& shapes) {
+regie::sdk::ReferenceKernel try_kernel(const regie_engine& e, const regie_node& node,
+                                       const regie_engine_shapes& shapes) {
   auto refuse = [](std::string why) { throw Failure(REGIE_UNSUPPORTED, std::move(why)); };
   const std::string_view op = regie::sdk::sv(node.op);
   if (std::find(e.settings.operators.begin(), e.settings.operators.end(), op) == e.settings.operators.end())
@@ -39,8 +40,14 @@ regie::sdk::ReferenceKernel try_kernel(const regie_engine& e, const regie_node& 
   auto reference = regie::sdk::find_reference(e.catcher, op);
   if (!reference) refuse("no plug-in has a reference kernel for " + std::string(op));
   if (reference->flags() & REGIE_OP_DYNAMIC_RESULT) refuse("a result's shape is known only after it has run");
-  return {e.catcher, *reference, op, {node.attrs, node.attrs + node.attr_count}, shapes.operands, node.operand_count,
-          shapes.results, node.result_count};
+  return {e.catcher,
+          *reference,
+          op,
+          {node.attrs, node.attrs + node.attr_count},
+          shapes.operands,
+          node.operand_count,
+          shapes.results,
+          node.result_count};
 }
 
 regie_status create(uint32_t, const regie_host* host, const regie_config* params, regie_engine** engine) {
@@ -66,13 +73,15 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
 
 uint32_t alias(regie_engine* e, const regie_graph* graph, uint32_t id, uint32_t result, uint32_t operand) {
   const regie_node& n = graph->nodes[id];
-  if (result != 0 || operand >= n.operand_count || n.operands[operand] == REGIE_NONE || n.results[0] == REGIE_NONE)
+  if (result != 0 || operand >= n.operand_count || n.operands[operand] == REGIE_NONE ||
+      n.results[0] == REGIE_NONE)
     return REGIE_ALIAS_NONE;
   auto reference = regie::sdk::find_reference(e->catcher, regie::sdk::sv(n.op));
   if (!reference || n.region_count) return REGIE_ALIAS_NONE;
   if (regie::sdk::reference_is_view(*reference, result, operand)) return REGIE_ALIAS_VIEW;
   const regie_type &a = graph->values[n.operands[operand]].type, &b = graph->values[n.results[0]].type;
-  const bool same = a.elem == b.elem && a.rank == b.rank && a.rank >= 0 && std::equal(a.dims, a.dims + a.rank, b.dims);
+  const bool same =
+      a.elem == b.elem && a.rank == b.rank && a.rank >= 0 && std::equal(a.dims, a.dims + a.rank, b.dims);
   return same && (reference->flags() & REGIE_OP_INPLACE) ? REGIE_ALIAS_INPLACE : REGIE_ALIAS_NONE;
 }
 
@@ -96,12 +105,20 @@ regie_status compile(regie_engine* e, const regie_engine_compile* request) {
 }
 
 constexpr regie_engine_info kEngines[] = {
-    {regie::sdk::lit("null"), regie::sdk::lit("the operators that the target file lists, by their reference kernels")}};
+    {regie::sdk::lit("null"),
+     regie::sdk::lit("the operators that the target file lists, by their reference kernels")}};
 
 }  // namespace
 
 extern const regie_engine_table engine_table = {
-    regie::sdk::head(sizeof(regie_engine_table), REGIE_DIGEST_ENGINE), 1, 0, kEngines, create, destroy, ask, alias,
+    regie::sdk::head(sizeof(regie_engine_table), REGIE_DIGEST_ENGINE),
+    1,
+    0,
+    kEngines,
+    create,
+    destroy,
+    ask,
+    alias,
     nullptr,  // formats: row-major is all that a reference kernel reads
     nullptr,  // accept_fusion: every fusion is welcome
     compile};

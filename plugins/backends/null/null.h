@@ -24,7 +24,8 @@ struct Settings {
   uint64_t launch_delay_ns = 0;  // for tests of timeouts: added to each launch
   uint64_t fail_at_launch = 0;   // for tests of failures: the n-th launch of the device fails; 0: none
 };
-// Strict: throws Failure(INVALID_INPUT) for a key that it does not know. The engine gets its device's keys as well.
+// Strict: throws Failure(INVALID_INPUT) for a key that it does not know. The engine gets its device's keys as
+// well.
 Settings read_settings(const regie_config* params);
 
 extern const regie_engine_table engine_table;

@@ -29,10 +29,13 @@ struct Number {
   void (*set)(Settings&, int64_t);
 };
 constexpr Number kNumbers[] = {
-    {"capacity_bytes", 1, INT64_MAX, [](Settings& s, int64_t n) { s.capacity_bytes = static_cast<uint64_t>(n); }},
+    {"capacity_bytes", 1, INT64_MAX,
+     [](Settings& s, int64_t n) { s.capacity_bytes = static_cast<uint64_t>(n); }},
     {"cost_ns", 0, INT64_MAX, [](Settings& s, int64_t n) { s.cost_ns = static_cast<double>(n); }},
-    {"fail_at_launch", 0, INT64_MAX, [](Settings& s, int64_t n) { s.fail_at_launch = static_cast<uint64_t>(n); }},
-    {"launch_delay_us", 0, 60'000'000, [](Settings& s, int64_t n) { s.launch_delay_ns = static_cast<uint64_t>(n) * 1000; }},
+    {"fail_at_launch", 0, INT64_MAX,
+     [](Settings& s, int64_t n) { s.fail_at_launch = static_cast<uint64_t>(n); }},
+    {"launch_delay_us", 0, 60'000'000,
+     [](Settings& s, int64_t n) { s.launch_delay_ns = static_cast<uint64_t>(n) * 1000; }},
     {"queue_depth", 1, 65536, [](Settings& s, int64_t n) { s.queue_depth = static_cast<uint32_t>(n); }},
     {"streams", 1, 64, [](Settings& s, int64_t n) { s.streams = static_cast<uint32_t>(n); }},
     {"wait_timeout_ms", 1, 1'000'000'000,
@@ -56,11 +59,14 @@ Settings read_settings(const regie_config* params) {
       if (n.key == key) found = &n;
       known += ", " + std::string(n.key);
     }
-    if (!found) throw Failure(REGIE_INVALID_INPUT, "null: unknown parameter '" + std::string(key) + "'; known: " + known);
+    if (!found)
+      throw Failure(REGIE_INVALID_INPUT,
+                    "null: unknown parameter '" + std::string(key) + "'; known: " + known);
     const int64_t value = config.integer(key, 0);
     if (value < found->least || value > found->most)
       throw Failure(REGIE_INVALID_INPUT, "null: parameter '" + std::string(key) + "' must be " +
-                                             std::to_string(found->least) + " to " + std::to_string(found->most));
+                                             std::to_string(found->least) + " to " +
+                                             std::to_string(found->most));
     found->set(settings, value);
   }
   return settings;

@@ -1,12 +1,13 @@
-// One operator as bytes: its name and its attributes, so that an engine can put them into a kernel blob and a device can
-// read them back years later. Header-only, shared by every backend whose kernels name an operator.
+// One operator as bytes: its name and its attributes, so that an engine can put them into a kernel blob and a
+// device can read them back years later. Header-only, shared by every backend whose kernels name an operator.
 //
-// Layout, little endian, no padding: "RGOP", u32 version, text operator, u32 count, then each attribute: text name,
-// u8 kind (REGIE_ATTR_*), value. A text is u32 size and bytes; a list is u32 count and elements; a tensor is u16 element
-// type, u32 rank, i64 dimensions, then text elements for strings or u64 size and bytes for the others.
+// Layout, little endian, no padding: "RGOP", u32 version, text operator, u32 count, then each attribute: text
+// name, u8 kind (REGIE_ATTR_*), value. A text is u32 size and bytes; a list is u32 count and elements; a
+// tensor is u16 element type, u32 rank, i64 dimensions, then text elements for strings or u64 size and bytes
+// for the others.
 //
-// A reader trusts nothing: sizes are checked against what is left before anything is allocated, and every violation is
-// Failure(REGIE_CORRUPT). Operators with regions are not covered: `write_op` refuses them.
+// A reader trusts nothing: sizes are checked against what is left before anything is allocated, and every
+// violation is Failure(REGIE_CORRUPT). Operators with regions are not covered: `write_op` refuses them.
 #pragma once
 
 #include <bit>
@@ -21,7 +22,8 @@
 
 namespace regie::sdk {
 
-static_assert(std::endian::native == std::endian::little, "blobs are written in the byte order of the machine");
+static_assert(std::endian::native == std::endian::little,
+              "blobs are written in the byte order of the machine");
 
 class BlobWriter {
  public:
@@ -89,14 +91,37 @@ class BlobReader {
 // Bits of one element; 0 for strings and what is not known.
 inline uint32_t elem_bits(regie_elem e) {
   switch (e) {
-    case REGIE_U4: case REGIE_I4: case REGIE_F4E2M1: return 4;
-    case REGIE_U8: case REGIE_I8: case REGIE_BOOL: return 8;
-    case REGIE_F8E4M3FN: case REGIE_F8E4M3FNUZ: case REGIE_F8E5M2: case REGIE_F8E5M2FNUZ: return 8;
-    case REGIE_U16: case REGIE_I16: case REGIE_F16: case REGIE_BF16: return 16;
-    case REGIE_F32: case REGIE_I32: case REGIE_U32: return 32;
-    case REGIE_I64: case REGIE_F64: case REGIE_U64: case REGIE_C64: return 64;
-    case REGIE_C128: return 128;
-    default: return 0;
+    case REGIE_U4:
+    case REGIE_I4:
+    case REGIE_F4E2M1:
+      return 4;
+    case REGIE_U8:
+    case REGIE_I8:
+    case REGIE_BOOL:
+      return 8;
+    case REGIE_F8E4M3FN:
+    case REGIE_F8E4M3FNUZ:
+    case REGIE_F8E5M2:
+    case REGIE_F8E5M2FNUZ:
+      return 8;
+    case REGIE_U16:
+    case REGIE_I16:
+    case REGIE_F16:
+    case REGIE_BF16:
+      return 16;
+    case REGIE_F32:
+    case REGIE_I32:
+    case REGIE_U32:
+      return 32;
+    case REGIE_I64:
+    case REGIE_F64:
+    case REGIE_U64:
+    case REGIE_C64:
+      return 64;
+    case REGIE_C128:
+      return 128;
+    default:
+      return 0;
   }
 }
 
@@ -115,7 +140,8 @@ class OpBlob {
   template <class T>
   T* own(size_t count) {
     static_assert(std::is_trivial_v<T> && alignof(T) <= alignof(std::max_align_t));
-    storage_.push_back(std::make_unique<std::max_align_t[]>(count * sizeof(T) / sizeof(std::max_align_t) + 1));
+    storage_.push_back(
+        std::make_unique<std::max_align_t[]>(count * sizeof(T) / sizeof(std::max_align_t) + 1));
     return reinterpret_cast<T*>(storage_.back().get());
   }
   regie_str own_text(std::string_view s) {
@@ -183,9 +209,15 @@ inline void write_op(BlobWriter& out, std::string_view op, const regie_attr* att
     out.text(sv(a.name));
     out.put(static_cast<uint8_t>(a.kind));
     switch (a.kind) {
-      case REGIE_ATTR_INT: out.put(a.v.i); break;
-      case REGIE_ATTR_FLOAT: out.put(a.v.f); break;
-      case REGIE_ATTR_STRING: out.text(sv(a.v.s)); break;
+      case REGIE_ATTR_INT:
+        out.put(a.v.i);
+        break;
+      case REGIE_ATTR_FLOAT:
+        out.put(a.v.f);
+        break;
+      case REGIE_ATTR_STRING:
+        out.text(sv(a.v.s));
+        break;
       case REGIE_ATTR_INTS:
         out.put(a.count);
         out.raw(a.v.ints, a.count * sizeof(int64_t));
@@ -213,7 +245,8 @@ inline void write_op(BlobWriter& out, std::string_view op, const regie_attr* att
         }
         break;
       }
-      default: throw Failure(REGIE_INTERNAL, "attribute '" + std::string(sv(a.name)) + "' has an unknown kind");
+      default:
+        throw Failure(REGIE_INTERNAL, "attribute '" + std::string(sv(a.name)) + "' has an unknown kind");
     }
   }
 }
@@ -230,9 +263,15 @@ inline OpBlob read_op(BlobReader& in) {
     a.kind = in.get<uint8_t>();
     a.count = 1;
     switch (a.kind) {
-      case REGIE_ATTR_INT: a.v.i = in.get<int64_t>(); break;
-      case REGIE_ATTR_FLOAT: a.v.f = in.get<double>(); break;
-      case REGIE_ATTR_STRING: a.v.s = blob.own_text(in.text()); break;
+      case REGIE_ATTR_INT:
+        a.v.i = in.get<int64_t>();
+        break;
+      case REGIE_ATTR_FLOAT:
+        a.v.f = in.get<double>();
+        break;
+      case REGIE_ATTR_STRING:
+        a.v.s = blob.own_text(in.text());
+        break;
       case REGIE_ATTR_INTS:
         a.count = in.count(sizeof(int64_t));
         a.v.ints = blob.own_list<int64_t>(in, a.count);
@@ -245,8 +284,11 @@ inline OpBlob read_op(BlobReader& in) {
         a.count = in.count(sizeof(uint32_t));
         a.v.strs = blob.own_texts(in, a.count);
         break;
-      case REGIE_ATTR_TENSOR: a.v.tensor = blob.own_tensor(in); break;
-      default: in.corrupt("an attribute has an unknown kind");
+      case REGIE_ATTR_TENSOR:
+        a.v.tensor = blob.own_tensor(in);
+        break;
+      default:
+        in.corrupt("an attribute has an unknown kind");
     }
   }
   return blob;

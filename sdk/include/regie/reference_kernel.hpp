@@ -1,8 +1,9 @@
-// An operator by its reference kernel (op_kernel.h), for engines and devices that have nothing better for it: looked up
-// through the host, prepared for concrete shapes, run on any thread.
+// An operator by its reference kernel (op_kernel.h), for engines and devices that have nothing better for it:
+// looked up through the host, prepared for concrete shapes, run on any thread.
 //
-// The words of a failure belong to the thread on which it happened. A device that runs kernels on a thread of its own
-// must carry them to the thread that waits: `WordCatcher` gives the kernel a host table that keeps them instead.
+// The words of a failure belong to the thread on which it happened. A device that runs kernels on a thread of
+// its own must carry them to the thread that waits: `WordCatcher` gives the kernel a host table that keeps
+// them instead.
 #pragma once
 
 #include <memory>
@@ -16,7 +17,8 @@
 
 namespace regie::sdk {
 
-// A host table whose `fail` keeps the message on the calling thread until `take`. One an object, as long as its users.
+// A host table whose `fail` keeps the message on the calling thread until `take`. One an object, as long as
+// its users.
 class WordCatcher {
  public:
   explicit WordCatcher(const regie_host* host) : table_(*host) {
@@ -49,7 +51,8 @@ struct ReferenceOp {
 inline std::optional<ReferenceOp> find_reference(const WordCatcher& catcher, std::string_view op) {
   auto* ops = static_cast<const regie_host_ops*>(catcher.host()->find(REGIE_HOST_OPS_ID));
   ReferenceOp found;
-  if (!ops || ops->find_kernel(str(op), &found.table, &found.index) != REGIE_OK || !found.table) return std::nullopt;
+  if (!ops || ops->find_kernel(str(op), &found.table, &found.index) != REGIE_OK || !found.table)
+    return std::nullopt;
   return found;
 }
 
@@ -86,8 +89,8 @@ class ReferenceKernel {
   }
   uint64_t scratch_bytes() const { return scratch_bytes_; }
   // Allocates nothing. `words`: of a failure.
-  regie_status run(const WordCatcher& catcher, const regie_tensor* operands, regie_tensor* results, void* scratch,
-                   std::string* words) const {
+  regie_status run(const WordCatcher& catcher, const regie_tensor* operands, regie_tensor* results,
+                   void* scratch, std::string* words) const {
     regie_op_call call{};
     call.struct_size = sizeof call;
     call.operands = operands;

@@ -1,5 +1,5 @@
-// A timeline fence for devices that run on the CPU: a 64-bit value that only grows, which any thread may wait for, and
-// which carries the failure of the stream that was to signal it.
+// A timeline fence for devices that run on the CPU: a 64-bit value that only grows, which any thread may wait
+// for, and which carries the failure of the stream that was to signal it.
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,10 @@ namespace regie::sdk {
 
 // Waits on `cv` until `done` or the time is over; UINT64_MAX waits for ever. True: done.
 template <class Done>
-bool wait_for_ns(std::condition_variable& cv, std::unique_lock<std::mutex>& lock, uint64_t timeout_ns, Done done) {
-  constexpr uint64_t longest = 1'000'000'000ull * 3600 * 24 * 365;  // beyond it the clock's arithmetic could overflow
+bool wait_for_ns(std::condition_variable& cv, std::unique_lock<std::mutex>& lock, uint64_t timeout_ns,
+                 Done done) {
+  constexpr uint64_t longest =
+      1'000'000'000ull * 3600 * 24 * 365;  // beyond it the clock's arithmetic could overflow
   if (timeout_ns > longest) {
     cv.wait(lock, done);
     return true;
@@ -30,7 +32,8 @@ class Timeline {
     if (value > value_) value_ = value;
     changed_.notify_all();
   }
-  // The stream that was to signal has failed: all waits for what is not reached yet give DEVICE and these words.
+  // The stream that was to signal has failed: all waits for what is not reached yet give DEVICE and these
+  // words.
   void fail(const std::string& words) {
     std::lock_guard lock(mutex_);
     if (failure_.empty()) failure_ = words;
@@ -45,8 +48,8 @@ class Timeline {
       *words = failure_;
       return REGIE_DEVICE;
     }
-    *words = "fence did not reach " + std::to_string(value) + " in " + std::to_string(timeout_ns / 1'000'000) +
-             " ms; it stands at " + std::to_string(value_);
+    *words = "fence did not reach " + std::to_string(value) + " in " +
+             std::to_string(timeout_ns / 1'000'000) + " ms; it stands at " + std::to_string(value_);
     return REGIE_TIMEOUT;
   }
 
