@@ -126,10 +126,12 @@ class InsertCopies {
       }
     }
     for (uint32_t v : results_of(g.region(region))) {
+      Copy* copy = need(v, kHost, REGIE_NONE);
+      if (!copy) continue;
       // Right behind what computes it (the host puts it in order), so that the bytes there are free early.
       const regie_node* producer = g.producer(g.value(v));
-      const uint32_t anchor = producer ? producer->id : g.region(region).first;
-      if (Copy* copy = need(v, kHost, anchor)) copy->hands_over = true;
+      copy->anchor = producer ? producer->id : g.region(region).first;
+      copy->hands_over = true;
     }
     return copies;
   }

@@ -13,9 +13,9 @@ graph @g(%x: f32[2,4] @space(0)) -> (%y.host as "y", %z.host as "z", %r) on "nul
   %r: f32[2,4] @space(0) = Relu(%x) @engine("cpu")
   %r.null0: f32[2,4] @space(1) = regie.Copy(%r) @name("r to null0") @engine("null")
   %y: f32[2,4] @space(1) = Softmax(%r.null0) {axis = 1} @engine("null")
+  %y.host: f32[2,4] @space(0) = regie.Copy(%y) @name("y to host") @engine("null")
   %n: f32[2,4] @space(0) = Neg(%r) @engine("cpu")
   %z: f32[2,4] @space(1) = LogSoftmax(%r.null0) {axis = 1} @engine("null")
   %z.host: f32[2,4] @space(0) = regie.Copy(%z) @name("z to host") @engine("null")
-  %y.host: f32[2,4] @space(0) = regie.Copy(%y) @name("y to host") @engine("null")
   %m: f32[2,4] @space(0) = Add(%n, %y.host) @engine("cpu")
 }
