@@ -79,7 +79,7 @@ const char* regie_model::report() const {
   std::call_once(report_once_, [&] {
     // The ledger may be large and, from a file, deep: it is checked, but neither taken apart nor printed
     // again.
-    const std::string& ledger = model->ledger_json;
+    const std::string& ledger = compile_report.empty() ? model->ledger_json : compile_report;
     const std::string own = to_text(figures(*this));
     const size_t open = ledger.find_first_not_of(" \t\r\n"), close = ledger.find_last_not_of(" \t\r\n");
     const bool object = open != std::string::npos && ledger[open] == '{' && Json::accept(ledger);

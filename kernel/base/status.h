@@ -67,7 +67,7 @@ class [[nodiscard]] Result {
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
   Status status() const& { return ok() ? Status() : std::get<1>(v_); }
-  Status&& status() && { return std::get<1>(std::move(v_)); }
+  Status status() && { return ok() ? Status() : std::get<1>(std::move(v_)); }
 
  private:
   std::variant<T, Status> v_;

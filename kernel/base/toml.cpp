@@ -7,6 +7,10 @@
 #include <sstream>
 #include <string>
 
+// The parser of toml++ asserts what a broken file does not keep ("[%" for one), and under NDEBUG takes it for granted; it
+// reports the same mistakes a few lines on.
+#undef NDEBUG
+#define TOML_ASSERT(expression) static_assert(true)
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
@@ -244,6 +248,11 @@ Result<TomlValue> TomlTable::require(std::string_view key) const {
   if (auto v = find(key)) return *v;
   std::string text = "key " + shown(key) + " is missing";
   if (!rep_->name.empty()) text += " in " + shown(rep_->name);
+  // Most often it is there, misspelt.
+  std::vector<std::string> strangers;
+  for (std::string& there : keys_in_order(*rep_->table))
+    if (!rep_->known.count(there)) strangers.push_back(std::move(there));
+  if (auto misspelt = nearest_name(key, strangers)) text += "; is " + shown(*misspelt) + " meant to be it?";
   return invalid_input(std::move(text), where());
 }
 

@@ -134,6 +134,8 @@ class Graph {
   void set_content(uint32_t value, std::span<const regie_dim> content);
   void set_value_name(uint32_t value, std::string_view name);
   void set_operand(uint32_t node, uint32_t operand, uint32_t value);
+  // Replaces all attributes, no name twice; names and values are copied.
+  void set_attrs(uint32_t node, std::span<const regie_attr> attrs);
   void set_origins(uint32_t node, std::span<const uint32_t> origins);  // sorted here, doubles removed
   void replace_uses(uint32_t old_value, uint32_t new_value);           // O(uses of old)
   void remove_node(uint32_t node);      // results must be unread; its regions die with it

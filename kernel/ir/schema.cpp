@@ -81,7 +81,7 @@ struct SideCheck {
 
   Status check_type(uint32_t value, const SchemaOperand& s, const std::string& what) {
     regie_elem elem = graph.value(value).type.elem;
-    if (elem == REGIE_ELEM_UNKNOWN) return {};
+    if (elem == REGIE_ELEM_UNKNOWN || s.type == kAnyType) return {};
     auto key = op.types.find(s.type);
     if (key == op.types.end()) {
       if (elem_from_name(s.type) == elem) return {};

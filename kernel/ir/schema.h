@@ -17,6 +17,9 @@ namespace regie {
 
 class TomlTable;
 
+// As an operand's type: each one may have any element type, whatever the others have.
+inline constexpr std::string_view kAnyType = "any";
+
 struct SchemaOperand {
   std::string name;
   std::string type;  // a key of `types` (operands of one key have one element type) or an element type

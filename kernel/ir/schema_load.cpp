@@ -83,7 +83,7 @@ Result<std::vector<SchemaOperand>> read_operands(const std::vector<std::string>&
     if (type.ends_with('*')) o.variadic = true;
     if (o.optional || o.variadic) type = trim(type.substr(0, type.size() - 1));
     o.type = type;
-    if (!op.types.count(o.type) && !elem_from_name(type))
+    if (!op.types.count(o.type) && !elem_from_name(type) && o.type != kAnyType)
       return wrong("'" + o.type + "' is neither a key of `types` nor an element type");
     if (!out.empty() && out.back().variadic) return wrong("nothing may follow what takes any number");
     for (const SchemaOperand& other : out)

@@ -1,5 +1,6 @@
 #include "model/check.h"
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 
@@ -62,6 +63,7 @@ class Checker {
   }
 
   Status expressions() {
+    loaded_.resize(m_.symbols.size());
     for (size_t e = 0; e < m_.expressions.size(); ++e) {
       place_ = "expression " + number(e);
       const std::vector<int64_t>& words = m_.expressions[e].words;
@@ -73,6 +75,7 @@ class Checker {
         } else if (words[i] == DimCode::kLoad) {
           if (words[i + 1] < 0) return bad("loads a negative symbol");
           REGIE_TRY(index("symbol", static_cast<uint64_t>(words[i + 1]), m_.symbols.size()));
+          loaded_[static_cast<size_t>(words[i + 1])] = true;
           ++depth;
         } else if (words[i] >= REGIE_DIM_ADD && words[i] <= REGIE_DIM_MAX) {
           if (words[i + 1] != 0) return bad("an operator has no argument");
@@ -124,10 +127,12 @@ class Checker {
     for (size_t s = 0; s < m_.symbols.size(); ++s) {
       const ModelSymbol& symbol = m_.symbols[s];
       place_ = "symbol '" + symbol.name + "'";
-      if (symbol.input == REGIE_NONE)
+      if (symbol.input == REGIE_NONE) {
+        if (!loaded_[s]) continue;
         return unsupported(
             "the dimension '" + symbol.name +
             "' depends on computed data, which this version cannot run; fix it with a shape option");
+      }
       REGIE_TRY(index("input", symbol.input, m_.inputs.size()));
       REGIE_TRY(index("type", m_.inputs[symbol.input].type, m_.types.size()));
       const std::vector<ModelDim>& dims = m_.types[m_.inputs[symbol.input].type].dims;
@@ -204,8 +209,12 @@ class Checker {
   }
 
   Status placement_order() {
-    if (m_.symbols.empty())
-      return m_.placement_order.empty() ? Status() : bad("a fixed plan has no placement order");
+    if (m_.placement_order.empty()) {
+      for (const ModelBuffer& b : m_.buffers)
+        if (b.size < 0)
+          return bad("buffer '" + b.name + "' changes its size, but nothing says how to place it");
+      return {};
+    }
     if (m_.placement_order.size() != m_.buffers.size())
       return bad("the placement order does not list every buffer once");
     std::vector<bool> placed(m_.buffers.size());
@@ -323,8 +332,9 @@ class Checker {
     REGIE_TRY(args(t.results, "result", true));
     for (uint32_t w : t.waits)
       if (w >= position) return bad("waits for task " + number(w) + ", which is issued later");
-    if (t.kind != TaskKind::kLaunch &&
-        (t.kernel != REGIE_NONE || t.scratch != REGIE_NONE || !t.kernel_weights.empty()))
+    if (t.kind != TaskKind::kLaunch && (t.kernel != REGIE_NONE || t.scratch != REGIE_NONE ||
+                                        std::any_of(t.kernel_weights.begin(), t.kernel_weights.end(),
+                                                    [](uint32_t w) { return w != REGIE_NONE; })))
       return bad("only a launch has a kernel, weights or scratch");
     if (t.kind != TaskKind::kIf && (!t.programs.empty() || !t.program_results.empty()))
       return bad("only control flow runs programs");
@@ -403,9 +413,8 @@ class Checker {
       REGIE_TRY(args(list, "program result", false));
       if (list.size() != t.results.size()) return bad("its programs give another number of results");
       for (size_t i = 0; i < list.size(); ++i) {
-        if ((list[i].kind == Arg::kNone) != (t.results[i].kind == Arg::kNone))
-          return bad("result " + number(i) + " is absent on one side");
-        if (list[i].kind == Arg::kNone) continue;
+        if (t.results[i].kind == Arg::kNone) continue;
+        if (list[i].kind == Arg::kNone) return bad("result " + number(i) + " is absent in a branch");
         if (list[i].kind == Arg::kWeight && m_.weights[list[i].index].layout != "portable")
           return bad("result " + number(i) + " is a packed weight");
         if (bytes_[list[i].type] != bytes_[t.results[i].type])
@@ -442,6 +451,7 @@ class Checker {
   std::string place_;
   ShapeValues reference_;
   std::vector<uint64_t> bytes_;  // by type, at the reference
+  std::vector<bool> loaded_;     // by symbol: an expression uses it
 };
 
 }  // namespace

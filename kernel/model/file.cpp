@@ -42,7 +42,12 @@ Status save_model(const Model& model, const std::string& path) {
 
 Result<std::shared_ptr<const Model>> load_model(const std::string& path) {
   REGIE_ASSIGN(const MappedFile file, MappedFile::open(path));
-  REGIE_ASSIGN(const std::vector<Section> sections, read_sections(file.bytes(), path));
+  return load_model(file.bytes(), file.owner(), path);
+}
+
+Result<std::shared_ptr<const Model>> load_model(std::span<const std::byte> file,
+                                                std::shared_ptr<const void> owner, const std::string& path) {
+  REGIE_ASSIGN(const std::vector<Section> sections, read_sections(file, path));
   const Section* found[6] = {};
   for (const Section& s : sections) {
     if (s.kind >= 1 && s.kind <= 5)
@@ -72,7 +77,7 @@ Result<std::shared_ptr<const Model>> load_model(const std::string& path) {
     model->portable_graph = text(SectionKind::kGraph);
     model->ledger_json = text(SectionKind::kLedger);
     model->weight_bytes = bytes(SectionKind::kWeights);
-    model->weight_owner = file.owner();
+    model->weight_owner = std::move(owner);
     status = check_model_as(*model, REGIE_CORRUPT);
   }
   if (!status.ok()) {

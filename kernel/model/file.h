@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/status.h"
@@ -18,6 +19,9 @@ Status save_model(const Model& model, const std::string& path);
 // UNSUPPORTED for a newer format, with both versions and what to do. Every index and range in it is checked, so that a
 // well-checksummed but hostile file cannot make the runtime read outside.
 Result<std::shared_ptr<const Model>> load_model(const std::string& path);
+// The same from bytes that `owner` keeps alive; `name` for messages.
+Result<std::shared_ptr<const Model>> load_model(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                                                const std::string& name);
 bool looks_like_model_file(std::span<const std::byte> head);
 
 // Text for `regie inspect`: identity, sections with sizes, memory spaces, inputs and outputs, tasks.

@@ -75,7 +75,7 @@ Result<Placement> place_buffers(const Model& model, const ShapeValues& shapes,
       return invalid_input("buffer '" + model.buffers[i].name + "' would have " + std::to_string(size) +
                            " bytes at " + symbols_text(model, shapes.symbols));
     placement.sizes[i] = static_cast<uint64_t>(size);
-    if (i < least_sizes.size() && !model.symbols.empty())
+    if (i < least_sizes.size() && !model.placement_order.empty())
       placement.sizes[i] = std::max(placement.sizes[i], least_sizes[i]);
   }
   auto place = [&](size_t i, uint64_t offset) {
@@ -92,7 +92,7 @@ Result<Placement> place_buffers(const Model& model, const ShapeValues& shapes,
                                                   "' ends beyond the address space at " +
                                                   symbols_text(model, shapes.symbols));
   };
-  if (model.symbols.empty()) {
+  if (model.placement_order.empty()) {
     for (size_t i = 0; i < count; ++i)
       if (!place(i, model.buffers[i].offset)) return too_large(i);
     return placement;

@@ -34,7 +34,7 @@ struct Placement {
   std::vector<uint64_t> space_bytes;     // by space: the greatest end
 };
 // `least_sizes`: by buffer, what it needs at least (scratch of prepared executables); empty: nothing. Without
-// symbols the plan is fixed: offsets and sizes are the model's, whatever is needed.
+// an order of placement the plan is fixed: offsets and sizes are the model's, whatever is needed.
 Result<Placement> place_buffers(const Model& model, const ShapeValues& shapes,
                                 std::span<const uint64_t> least_sizes = {});
 

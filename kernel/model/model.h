@@ -32,7 +32,7 @@ struct ModelType {
 struct ModelSymbol {
   std::string name;
   int64_t lower = 0, upper = INT64_MAX;  // inclusive; checked at each run
-  uint32_t input = REGIE_NONE;           // read from dimension `axis` of this input
+  uint32_t input = REGIE_NONE;           // read from dimension `axis` of this input; NONE: no expression may use it
   uint32_t axis = 0;
   int64_t reference = 1;                 // value that the plan and the kernels were made for
 };
@@ -96,7 +96,9 @@ struct Arg {
 enum class TaskKind : uint8_t {
   kLaunch = 1,  // kernel on device/stream
   kCopy = 2,    // operands[0] to results[0], between spaces (direction from the args' spaces)
-  kIf = 3       // host: programs[0] if the bool operands[0] is true, else programs[1]
+  // Host: programs[0] if the bool operands[0] is true, else programs[1]. Everything issued before it has ended when it
+  // begins, and everything that it ran when it ends.
+  kIf = 3
 };
 
 struct ModelTask {
@@ -137,7 +139,7 @@ struct Model {
   std::vector<ModelDevice> devices;
   std::vector<ModelSpace> spaces;
   std::vector<ModelBuffer> buffers;
-  std::vector<uint32_t> placement_order;  // of buffers, ascending by reference offset; only with symbols
+  std::vector<uint32_t> placement_order;  // of buffers, ascending by reference offset; empty if all sizes are constants
   std::vector<ModelWeight> weights;
   std::vector<ModelKernel> kernels;
   std::vector<ModelProgram> programs;     // 0 is the main one

@@ -45,10 +45,11 @@ class PlanCheck {
   // ---- What the buffers say
   // -------------------------------------------------------------------------------------
   Status figures() const {
+    // With symbols, places follow from the buffers beneath, which may lie lower than the plan had them.
     for (size_t b = 0; b < m_.buffers.size(); ++b)
-      if (placement_.offsets[b] != m_.buffers[b].offset)
+      if (placement_.sizes[b] && placement_.offsets[b] > m_.buffers[b].offset)
         return internal_error("buffer '" + m_.buffers[b].name + "' is planned at " +
-                              number(m_.buffers[b].offset) + ", but the buffers beneath it put it at " +
+                              number(m_.buffers[b].offset) + ", but the buffers beneath it push it to " +
                               number(placement_.offsets[b]));
     for (uint32_t s = 0; s < m_.spaces.size(); ++s) {
       const ModelSpace& space = m_.spaces[s];
@@ -62,7 +63,7 @@ class PlanCheck {
         const int64_t plain = static_cast<int64_t>(size);
         const int64_t rounded =
             static_cast<int64_t>((size + buffer.alignment - 1) / buffer.alignment * buffer.alignment);
-        peak = std::max(peak, placement_.offsets[b] + size);
+        if (size) peak = std::max(peak, buffer.offset + size);
         alignment = std::max<uint64_t>(alignment, buffer.alignment);
         deltas[buffer.lower].first += plain;
         deltas[buffer.lower].second += rounded;
@@ -249,9 +250,11 @@ class PlanCheck {
     REGIE_TRY(lifetimes(who, t, writes_, true));
     Range scratch;
     const bool has_scratch = t.scratch != REGIE_NONE && placement_.sizes[t.scratch] > 0;
-    if (has_scratch)
+    if (has_scratch) {
       scratch = {m_.buffers[t.scratch].space, placement_.offsets[t.scratch],
                  placement_.offsets[t.scratch] + placement_.sizes[t.scratch], t.scratch};
+      REGIE_TRY(lifetimes(who, t, {scratch}, true));
+    }
     REGIE_TRY(itself(who, reads_, writes_, has_scratch ? &scratch : nullptr));
     for (const Range& r : reads_) REGIE_TRY(read(who, r));
     // Scratch holds nothing before or after; its own bytes count as read, so that tasks may share it.

@@ -23,11 +23,11 @@ EventId Order::add(uint32_t program, uint32_t task, uint32_t stream, const std::
   return static_cast<EventId>(events_.size() - 1);
 }
 
-// What is known once `event` has started, or ended.
-void Order::join(std::vector<uint32_t>* into, EventId event, bool ended) const {
+// What is known once `event` has ended.
+void Order::join(std::vector<uint32_t>* into, EventId event) const {
   const Event& e = events_[event];
   for (size_t s = 0; s < into->size(); ++s) (*into)[s] = std::max((*into)[s], clocks_[e.clock + s]);
-  if (ended && e.stream != REGIE_NONE) (*into)[e.stream] = std::max((*into)[e.stream], e.ordinal + 1);
+  if (e.stream != REGIE_NONE) (*into)[e.stream] = std::max((*into)[e.stream], e.ordinal + 1);
 }
 
 Status Order::walk(const Visitor& f) {
@@ -49,11 +49,7 @@ Status Order::walk(const Visitor& f) {
     const std::vector<ModelTask>& tasks = m_.programs[frame.program].tasks;
     if (frame.next_task == tasks.size()) {
       if (stack.size() == 1) return {};
-      // The end of a branch: the host waits for all that it runs. Of what the streams did in it nothing is
-      // known outside.
-      clock = frame.host;
-      for (EventId e : frame.events) join(&clock, e, true);
-      const EventId done = add(frame.program, REGIE_NONE, REGIE_NONE, clock);
+      const EventId done = add(frame.program, REGIE_NONE, REGIE_NONE, next_ordinal_);
       stack.pop_back();
       Frame& outer = stack.back();
       const ModelTask& t = m_.programs[outer.program].tasks[outer.next_task];
@@ -64,7 +60,7 @@ Status Order::walk(const Visitor& f) {
     const ModelTask& task = tasks[frame.next_task];
     if (task.kind == TaskKind::kIf && frame.branch > 0 && frame.branch == task.programs.size()) {
       REGIE_TRY(f(Visit::kIfEnd, frame.the_if, task, 0));
-      join(&frame.host, frame.the_if, true);
+      frame.host = next_ordinal_;
       frame.branch = 0;
       ++frame.next_task;
       continue;
@@ -72,8 +68,9 @@ Status Order::walk(const Visitor& f) {
     const uint32_t stream = stream_ids_.at({task.device, task.stream});
     if (task.kind != TaskKind::kIf || frame.branch == 0) {
       clock = frame.host;
-      if (frame.last[stream] != REGIE_NONE) join(&clock, frame.last[stream], true);
-      for (uint32_t w : task.waits) join(&clock, frame.events[w], true);
+      if (frame.last[stream] != REGIE_NONE) join(&clock, frame.last[stream]);
+      for (uint32_t w : task.waits) join(&clock, frame.events[w]);
+      if (task.kind == TaskKind::kIf) clock = next_ordinal_;
       const EventId who = add(frame.program, static_cast<uint32_t>(frame.next_task), stream, clock);
       frame.last[stream] = who;
       frame.events.push_back(who);
@@ -85,19 +82,15 @@ Status Order::walk(const Visitor& f) {
       frame.the_if = who;
       REGIE_TRY(f(Visit::kIfBegin, who, task, 0));
     }
-    Frame inner{task.programs[frame.branch], 0, 0, 0, frame.host, frame.last, {}};
-    join(&inner.host, frame.the_if, false);
-    inner.last[stream] = REGIE_NONE;  // all before the If on its stream is in the host's clock
+    Frame inner{
+        task.programs[frame.branch], 0, 0, 0, next_ordinal_, std::vector<EventId>(width, REGIE_NONE), {}};
     programs_[inner.program] = {frame.program, frame.the_if, programs_[frame.program].depth + 1};
     stack.push_back(std::move(inner));
   }
   return {};
 }
 
-EventId Order::end() {
-  std::vector<uint32_t> clock = next_ordinal_;
-  return add(0, REGIE_NONE, REGIE_NONE, clock);
-}
+EventId Order::end() { return add(0, REGIE_NONE, REGIE_NONE, next_ordinal_); }
 
 bool Order::is_ancestor(uint32_t ancestor, uint32_t program) const {
   while (programs_[program].depth > programs_[ancestor].depth) program = programs_[program].parent;

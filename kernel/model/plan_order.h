@@ -3,9 +3,8 @@
 // plan_check.cpp.
 //
 // Tasks of one stream run in order. A task that waits for another starts after it has ended. Control flow
-// runs on the host: a branch begins after all that its If waits for and all that came before on the If's
-// stream; what is issued after the If begins after the branch has ended. Of two branches one runs, so seen
-// from outside a task of a branch counts as its If.
+// runs on the host, which waits for everything before it begins and before it goes on. Of two branches one
+// runs, so seen from outside a task of a branch counts as its If.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +52,7 @@ class Order {
     size_t depth = 0;
   };
   EventId add(uint32_t program, uint32_t task, uint32_t stream, const std::vector<uint32_t>& clock);
-  void join(std::vector<uint32_t>* into, EventId event, bool ended) const;
+  void join(std::vector<uint32_t>* into, EventId event) const;
   EventId lift(EventId a,
                uint32_t program) const;  // a, or the If that holds it in an ancestor-or-equal of `program`
   bool is_ancestor(uint32_t ancestor, uint32_t program) const;

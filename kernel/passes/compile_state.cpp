@@ -11,6 +11,7 @@ Status CompileState::open_engines() {
   for (const TargetEngine& e : target.engines) {
     auto provider = plugins->engine(e.plugin);
     if (!provider.ok()) return std::move(provider).status().while_doing("opening engine '" + e.name + "' of " + target.path);
+    uses(provider->manifest);
     EngineInstance instance;
     instance.table = provider->table;
     instance.name = e.name;

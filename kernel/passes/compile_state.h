@@ -92,6 +92,11 @@ struct CompileState {
   std::vector<std::optional<int64_t>> symbol_values;  // reference binding, by symbol index
   Ledger ledger;
   uint32_t next_patch = 0;
+  std::set<std::string> used_plugins;  // "name version": the identity of what took part
+
+  void uses(const Manifest* manifest) {
+    if (manifest) used_plugins.insert(manifest->name + " " + manifest->version);
+  }
 
   std::vector<std::optional<CompiledKernel>> kernels;  // by node
   std::vector<RegionSchedule> schedule;                // by region

@@ -32,6 +32,7 @@ class Emitter {
   uint32_t add_weight(const void* data, uint64_t size, const std::string& layout);
   Result<Arg> locate(uint32_t value);
   Status emit_identity();
+  Status collect_plugins();
   Status emit_symbols();
   Status emit_spaces();
   Status emit_buffers();
@@ -137,7 +138,7 @@ Status Emitter::emit_identity() {
   m.producer = std::string("regie ") + REGIE_VERSION;
   m.target = state_.target.name;
   m.pipeline = pipeline_.name;
-  m.plugins = state_.plugins->opened();
+  REGIE_TRY(collect_plugins());
   m.options = {{"threads", std::to_string(state_.options.threads)}};
   for (const auto& o : state_.options.import_options) m.options.push_back(o);
   for (const auto& o : state_.options.settings) m.options.push_back(o);
@@ -155,6 +156,29 @@ Status Emitter::emit_identity() {
     if (value_is_output_storage(g_, v.id)) output_of_value_.emplace(v.id, i);
   }
   return {};
+}
+
+// Who took part in this compile; what else the process has opened before does not matter.
+Status Emitter::collect_plugins() {
+  for (const Manifest& manifest : state_.plugins->manifests())
+    for (const auto& [kind, name] : manifest.provides)
+      if (kind == "frontend") state_.uses(&manifest);  // each was asked whether the file is one of its own
+  for (const Manifest* manifest : state_.ops->used()) state_.uses(manifest);
+  for (const TargetDevice& d : state_.target.devices) {
+    REGIE_ASSIGN(auto device, state_.plugins->device(d.plugin));
+    state_.uses(device.manifest);
+  }
+  Status status;
+  for_each_task_node(g_, [&](uint32_t n) {
+    if (!status.ok() || n >= state_.kernels.size() || !state_.kernels[n] || !(state_.kernels[n]->flags & REGIE_KERNEL_REFERENCE)) return;
+    auto kernel = state_.plugins->op_kernel(view(g_.node(n).op));
+    if (kernel.ok())
+      state_.uses(kernel->manifest);
+    else
+      status = kernel.status();
+  });
+  model_->plugins.assign(state_.used_plugins.begin(), state_.used_plugins.end());
+  return status;
 }
 
 Status Emitter::emit_symbols() {
@@ -202,7 +226,6 @@ Status Emitter::emit_spaces() {
 
 Status Emitter::emit_buffers() {
   Model& m = *model_;
-  bool symbolic = false;
   for (const PlannedBuffer& b : state_.buffers) {
     ModelBuffer out;
     if (b.value != REGIE_NONE) {
@@ -217,10 +240,9 @@ Status Emitter::emit_buffers() {
     out.offset = b.offset;
     out.lower = b.lower;
     out.upper = b.upper;
-    symbolic |= out.size < 0;
     m.buffers.push_back(std::move(out));
   }
-  if (!symbolic) return {};
+  if (m.symbols.empty()) return {};
   // Who lies beneath whom, among those that share time: for every shape each pair keeps that order.
   std::vector<uint32_t> by_start(m.buffers.size());
   for (uint32_t i = 0; i < by_start.size(); ++i) by_start[i] = i;
@@ -287,18 +309,17 @@ Result<ModelTask> Emitter::make_task(const ScheduledTask& t) {
     REGIE_ASSIGN(Arg a, locate(v));
     task.results.push_back(a);
   }
-  task.kernel_weights.assign(task.operands.size(), REGIE_NONE);
   if (is_copy(n)) {
     task.kind = TaskKind::kCopy;
   } else if (is_if(n)) {
     task.kind = TaskKind::kIf;
     task.operands.resize(1);  // the captures are read where they lie
-    task.kernel_weights.resize(1);
   } else if (is_control_flow(n)) {
     return unsupported("operator " + std::string(view(n.op)) + " is not supported yet", g_.describe_node(t.node));
   } else {
     const CompiledKernel& k = *state_.kernels[t.node];
     task.kernel = add_kernel(k, task.device);
+    task.kernel_weights.assign(task.operands.size(), REGIE_NONE);
     for (const PackedWeight& w : k.weights) {
       uint32_t id = add_weight(w.bytes.data(), w.bytes.bytes(), w.layout);
       task.kernel_weights[w.operand] = id;

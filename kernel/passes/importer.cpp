@@ -23,6 +23,15 @@ struct Mapping {
   std::shared_ptr<const void> owner;
 };
 
+// The same failure with the user's place. Which plug-in was running helps those who write plug-ins, not those
+// whose model is wrong.
+Status said_of(const Status& status, const std::string& where) {
+  Status out = Status::error(status.code(), status.message(), where);
+  if (status.code() != REGIE_BAD_PLUGIN && status.code() != REGIE_INTERNAL) return out;
+  for (const std::string& c : status.context()) out = std::move(out).while_doing(c);
+  return out;
+}
+
 class Importer;
 
 struct Source : regie_source {
@@ -184,12 +193,7 @@ void Importer::set_origin_text(regie_str name, regie_str op) {
 }
 
 // Says the user's file and node; what the status itself names is one of ours.
-Status Importer::placed(Status status) const {
-  if (status.ok()) return status;
-  Status out = Status::error(status.code(), status.message(), place());
-  for (const std::string& c : status.context()) out = std::move(out).while_doing(c);
-  return out;
-}
+Status Importer::placed(Status status) const { return status.ok() ? status : said_of(status, place()); }
 
 Status Importer::open_external(regie_str relative, uint64_t offset, uint64_t length, const void** data,
                                uint64_t* size) {
@@ -459,10 +463,7 @@ Result<std::unique_ptr<Graph>> import_with_frontend(PluginHost& host, const OpSe
   Importer importer(ops, path, bytes, std::move(owner), options);
   Status s = call_plugin("frontend '" + best_name + "' of plug-in " + best.manifest->name,
                          [&] { return best.table->import_model(best.index, &importer); });
-  if (!s.ok()) {
-    s.set_where(path);
-    return s;
-  }
+  if (!s.ok()) return said_of(s, s.where().empty() ? path : s.where());
   return importer.finish(best_name);
 }
 

@@ -26,7 +26,7 @@ class Timeline {
   // First step from which on all streams that touch `space` come after what happened at `step`.
   uint64_t released(uint64_t step, uint32_t space) const {
     uint32_t task = task_at_[step];
-    if (task == REGIE_NONE) return step + 1;  // hand-over: everything has been waited for
+    if (task == REGIE_NONE) return step + 1;  // the host has waited for the region and copies before it goes on
     uint64_t upper = step + 1;
     for (size_t s = 0; s < streams_; ++s)
       if (touches_[s][space]) upper = std::max(upper, known_[task * streams_ + s]);
@@ -38,7 +38,7 @@ class Timeline {
     uint64_t step;
     uint32_t stream;    // dense index
     uint32_t index;     // 1-based position on its stream
-    bool barrier;       // control flow and hand-over: the host waits for everything first
+    bool control_flow;
     std::vector<uint32_t> waits;  // tasks
   };
   void collect();
@@ -52,7 +52,8 @@ class Timeline {
   const Graph& g_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> stream_ids_;
   std::vector<Task> tasks_;              // by step
-  std::vector<uint32_t> task_at_;        // by step; REGIE_NONE: hand-over
+  std::vector<uint32_t> task_at_;        // by step; REGIE_NONE: a region's results are handed over
+  std::map<uint64_t, std::vector<uint32_t>> handed_over_;  // by step: the tasks of that region
   std::vector<uint64_t> known_;          // task x stream: first step of that stream that comes after the task
   std::vector<std::vector<uint8_t>> touches_;  // stream x space
   size_t streams_ = 0;
@@ -74,6 +75,7 @@ void Timeline::collect() {
     const ScheduledTask& t = state_.schedule[place.first].tasks[place.second];
     Task task{step, stream_of(t.node), 0, is_control_flow(g_.node(t.node)), {}};
     for (uint32_t w : t.waits) task.waits.push_back(task_at_[state_.schedule[place.first].tasks[w].step]);
+    handed_over_[state_.schedule[place.first].end_step].push_back(task_at_[step]);
     tasks_.push_back(std::move(task));
   }
   streams_ = stream_ids_.size();
@@ -93,32 +95,35 @@ void Timeline::collect() {
 }
 
 void Timeline::propagate() {
-  // clock[s][r]: how many tasks of stream r stream s is known to come after.
-  std::vector<std::vector<uint32_t>> clock(streams_, std::vector<uint32_t>(streams_, 0));
-  std::vector<std::vector<uint32_t>> of_task(tasks_.size());
+  // clock[s][r]: how many tasks of stream r stream s is known to come after; `host`: the same for what the host issues from
+  // now on. The host waits for what an If waits for before its branches, and for a branch's tasks at its end.
+  using Clock = std::vector<uint32_t>;
+  std::vector<Clock> clock(streams_, Clock(streams_, 0)), of_task(tasks_.size());
+  Clock host(streams_, 0);
   std::vector<std::vector<uint32_t>> on_stream(streams_);  // tasks, in order
   known_.assign(tasks_.size() * streams_, steps_);
-  auto learn = [&](size_t s, const std::vector<uint32_t>& from, uint64_t step) {
+  auto join = [&](Clock& into, const Clock& from) {
+    for (size_t r = 0; r < streams_; ++r) into[r] = std::max(into[r], from[r]);
+  };
+  auto learn = [&](size_t s, const Clock& from, uint64_t step) {
     for (size_t r = 0; r < streams_; ++r)
       for (; clock[s][r] < from[r]; ++clock[s][r]) known_[on_stream[r][clock[s][r]] * streams_ + s] = step;
   };
   for (uint64_t step = 0; step < steps_; ++step) {
     uint32_t index = task_at_[step];
-    bool barrier = index == REGIE_NONE || tasks_[index].barrier;
-    if (barrier) {
-      std::vector<uint32_t> all(streams_);
-      for (size_t r = 0; r < streams_; ++r) all[r] = static_cast<uint32_t>(on_stream[r].size());
-      for (size_t s = 0; s < streams_; ++s) learn(s, all, step);
+    if (index == REGIE_NONE) {
+      for (uint32_t t : handed_over_[step]) join(host, of_task[t]);
+      continue;
     }
-    if (index == REGIE_NONE) continue;
     Task& t = tasks_[index];
+    learn(t.stream, host, step);
     for (uint32_t w : t.waits) learn(t.stream, of_task[w], step);
+    if (t.control_flow) join(host, clock[t.stream]);
     on_stream[t.stream].push_back(index);
-    of_task[index] = clock[t.stream];
-    of_task[index][t.stream] = t.index;
     // Its own stream comes after it from the next step on.
     known_[index * streams_ + t.stream] = step + 1;
     clock[t.stream][t.stream] = t.index;
+    of_task[index] = clock[t.stream];
   }
 }
 

@@ -27,6 +27,7 @@ struct Step {
   Provided provided;
   const regie_pass_info* info = nullptr;
   const regie_rewrite_info* rewrite = nullptr;
+  const Manifest* manifest = nullptr;
   ConfigText config;
   regie_pass* object = nullptr;   // passes and rewrites: lives for the compile
   size_t seen = 0;                // how much of the change log this object has been shown
@@ -54,6 +55,7 @@ Status try_kind(Result<Provider<Table>> found, Step* step, bool* done) {
   if (!found.ok()) return found.status().code() == REGIE_NOT_FOUND ? Status() : std::move(found).status();
   step->info = info_of(*found);
   if constexpr (std::is_same_v<Table, regie_rewrite_table>) step->rewrite = &found->table->rewrites[found->index];
+  step->manifest = found->manifest;
   step->provided = *found;
   *done = true;
   return {};
@@ -162,6 +164,7 @@ Status Manager::resolve(const Pipeline& pipeline) {
     steps_.emplace_back(stage.passes.size());
     for (size_t i = 0; i < stage.passes.size(); ++i) {
       REGIE_TRY(find(stage.passes[i], &steps_.back()[i]));
+      state_.uses(steps_.back()[i].manifest);
       used.push_back(stage.passes[i].name);
     }
   }

@@ -65,6 +65,8 @@ Status run_placer(CompileState& state, const Provider<regie_placer_table>& place
   p.state = &state;
   std::vector<uint32_t> ids;
   for_each_task_node(g, [&](uint32_t n) { ids.push_back(n); });
+  // Engines and what they compile to know no schemas.
+  for (uint32_t n : ids) g.set_attrs(n, state.ops->schemas().with_defaults(g, n));
   const size_t engines = state.engines.size();
   uint32_t host_engine = 0;
   while (state.target.engines[host_engine].device != state.target.host_device) ++host_engine;

@@ -106,6 +106,7 @@ Result<PluginOpSet::Inferred> PluginOpSet::inferred(const Graph& graph, uint32_t
     return unsupported("operator " + std::string(view(n.op)) + " is not supported: no plug-in has its shape function",
                        graph.describe_node(node));
   }
+  used_.insert(provider->manifest);
   ShapeCall call;
   call.attrs = schemas_.with_defaults(graph, node);
   call.operands.resize(n.operand_count);
@@ -204,6 +205,7 @@ Result<std::vector<Tensor>> PluginOpSet::evaluate(const Graph& graph, uint32_t n
                                                   uint64_t budget) const {
   const regie_node& n = graph.node(node);
   REGIE_ASSIGN(auto provider, host_->op_kernel(view(n.op)));
+  used_.insert(provider.manifest);
   std::vector<regie_attr> attrs = schemas_.with_defaults(graph, node);
   std::vector<regie_tensor> ins(operands.size()), outs(n.result_count);
   for (size_t i = 0; i < operands.size(); ++i)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -23,6 +24,8 @@ class PluginOpSet : public OpSet {
   Result<std::vector<Tensor>> evaluate(const Graph& graph, uint32_t node, const std::vector<Tensor>& operands,
                                        uint64_t budget) const override;
   const SchemaSet& schemas() const { return schemas_; }
+  // The plug-ins that have answered so far.
+  const std::set<const Manifest*>& used() const { return used_; }
 
   // Types and contents of all results of `node`, as its shape function gives them now; sets nothing. `types[i].rank` is -1
   // for results that were not asked for. Dims point into `storage`.
@@ -38,7 +41,9 @@ class PluginOpSet : public OpSet {
   explicit PluginOpSet(std::shared_ptr<PluginHost> host) : host_(std::move(host)) {}
   std::shared_ptr<PluginHost> host_;
   SchemaSet schemas_;
-  mutable std::unordered_map<NameId, uint32_t> flags_;  // one compile, one thread
+  // One compile, one thread.
+  mutable std::unordered_map<NameId, uint32_t> flags_;
+  mutable std::set<const Manifest*> used_;
 };
 
 }  // namespace regie

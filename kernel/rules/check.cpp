@@ -59,8 +59,41 @@ Status infer_all(Graph& graph, const OpSet& ops) {
 }
 
 struct Trial {
+  std::vector<std::optional<int64_t>> symbols;
   ValueBindings bindings;
   std::vector<Tensor> expected;
+};
+
+// Gives the graph the shapes of one trial while it lives: reference kernels want numbers, rules want symbols.
+class Concrete {
+ public:
+  Concrete(Graph& graph, const OpSet& ops) : graph_(graph), ops_(ops) {}
+  Status enter(const std::vector<std::optional<int64_t>>& symbols) {
+    for (uint32_t v = 0; v < graph_.value_count(); ++v) {
+      const regie_value& value = graph_.value(v);
+      if (!graph_.live_value(v) || value.kind == REGIE_VALUE_RESULT || value.type.rank < 0) continue;
+      std::vector<regie_dim> dims;
+      for (int32_t i = 0; i < value.type.rank; ++i) {
+        REGIE_ASSIGN(int64_t d, graph_.dims().evaluate(value.type.dims[i], symbols));
+        dims.push_back(d);
+      }
+      if (std::equal(dims.begin(), dims.end(), value.type.dims)) continue;
+      saved_.emplace_back(v, value.type);
+      graph_.set_type(v, graph_.make_type(value.type.elem, dims, value.type.container));
+    }
+    return saved_.empty() ? Status() : infer_all(graph_, ops_);
+  }
+  Status leave() {
+    if (saved_.empty()) return {};
+    for (auto& [value, type] : saved_) graph_.set_type(value, type);
+    saved_.clear();
+    return infer_all(graph_, ops_);
+  }
+
+ private:
+  Graph& graph_;
+  const OpSet& ops_;
+  std::vector<std::pair<uint32_t, regie_type>> saved_;
 };
 
 class Checker {
@@ -110,7 +143,10 @@ class Checker {
     // A test graph that is wrong in itself is bad input; a variant that cannot be is left out.
     REGIE_TRY(infer_all(*graph, ops_).while_doing("inferring the test graph at " + t.before_file));
     REGIE_TRY(verify_graph(*graph).while_doing("checking the test graph at " + t.before_file));
-    REGIE_ASSIGN(bool fired, run_case(*graph, t, t.fires, true));
+    auto trials = prepare(*graph, t);
+    if (!trials.ok())
+      return std::move(trials).status().while_doing("evaluating the test graph at " + t.before_file);
+    bool fired = run_case(*graph, *trials, t.fires, true);
     if (fired && !t.after.empty()) REGIE_TRY(compare_after(*graph, t));
     const std::string test = label_;
     for (const Variant& v : variants) {
@@ -121,13 +157,17 @@ class Checker {
         ++out_.unmade;
         continue;
       }
-      ++out_.variants;
-      if (Status s = verify_graph(*changed); !s.ok()) {
-        fail("the variant is not a graph: " + s.to_string());
+      if (Status sound = verify_graph(*changed); !sound.ok()) {
+        fail("the variant is not a graph: " + sound.to_string());
         continue;
       }
-      REGIE_ASSIGN(bool ignored, run_case(*changed, t, t.fires, v.same_verdict));
-      (void)ignored;
+      auto changed_trials = prepare(*changed, t);
+      if (!changed_trials.ok()) {
+        ++out_.unmade;
+        continue;
+      }
+      ++out_.variants;
+      run_case(*changed, *changed_trials, t.fires, v.same_verdict);
     }
     label_ = test;
     return {};
@@ -139,16 +179,21 @@ class Checker {
     return verify(graph, options);
   }
 
-  // Evaluates, applies the rule, evaluates again. Gives whether it fired.
-  Result<bool> run_case(Graph& graph, const RuleTest& t, bool should_fire, bool verdict_matters) {
+  Result<std::vector<Trial>> prepare(Graph& graph, const RuleTest& t) const {
     std::vector<Trial> trials;
     const size_t count = graph.dims().symbol_count() > 0 ? 2 : 1;
     for (size_t i = 0; i < count; ++i) {
       Trial trial;
-      REGIE_ASSIGN(trial.bindings, bind(graph, t, i));
-      REGIE_ASSIGN(trial.expected, evaluate_graph(graph, ops_, trial.bindings));
+      trial.symbols = choose_symbols(graph, i);
+      REGIE_ASSIGN(trial.bindings, bind(graph, t, trial.symbols, i));
+      REGIE_ASSIGN(trial.expected, evaluate(graph, trial));
       trials.push_back(std::move(trial));
     }
+    return trials;
+  }
+
+  // Applies the rule and evaluates again. Gives whether it fired.
+  bool run_case(Graph& graph, const std::vector<Trial>& trials, bool should_fire, bool verdict_matters) {
     Edit edit(graph);
     RuleStatistics statistics;
     ApplyRulesOptions apply;
@@ -169,7 +214,7 @@ class Checker {
       return fired;
     }
     for (const Trial& trial : trials) {
-      auto after = evaluate_graph(graph, ops_, trial.bindings);
+      auto after = evaluate(graph, trial);
       if (!after.ok()) {
         fail("the graph cannot be evaluated afterwards: " + after.status().to_string());
         return fired;
@@ -189,8 +234,16 @@ class Checker {
     return text;
   }
 
-  // Small, different values for the symbols; random tensors for arguments and constants without bytes.
-  Result<ValueBindings> bind(const Graph& graph, const RuleTest& t, size_t trial) {
+  Result<std::vector<Tensor>> evaluate(Graph& graph, const Trial& trial) const {
+    Concrete shapes(graph, ops_);
+    REGIE_TRY(shapes.enter(trial.symbols));
+    auto results = evaluate_graph(graph, ops_, trial.bindings);
+    REGIE_TRY(shapes.leave());
+    return results;
+  }
+
+  // Small values, different from each other at first, then all as small as can be.
+  static std::vector<std::optional<int64_t>> choose_symbols(const Graph& graph, size_t trial) {
     std::vector<std::optional<int64_t>> symbols;
     for (size_t i = 0; i < graph.dims().symbol_count(); ++i) {
       const DimSymbol& s = graph.dims().symbol_at(i);
@@ -198,6 +251,12 @@ class Checker {
       int64_t wished = trial == 0 ? least + 1 + static_cast<int64_t>(i % 3) : least;
       symbols.emplace_back(std::min(wished, std::max(s.upper, s.lower)));
     }
+    return symbols;
+  }
+
+  // Random tensors for arguments and constants without bytes.
+  Result<ValueBindings> bind(const Graph& graph, const RuleTest& t,
+                             const std::vector<std::optional<int64_t>>& symbols, size_t trial) const {
     ValueBindings bindings;
     Random random(options_.seed * 1000003 + trial);
     for (uint32_t v = 0; v < graph.value_count(); ++v) {

@@ -157,16 +157,25 @@ class MatchParser {
       node->operands.push_back(operand);
     }
     at_.next();
+    // An operand that only some of the operators take must be optional or absent.
+    size_t needed = 0, most = 0;
+    for (size_t i = 0; i < node->operands.size(); ++i)
+      if (node->operands[i].value != kNoSlot && !node->operands[i].optional) needed = i + 1;
     for (const OpSchema* s : ops_of_node_) {
       bool variadic = !s->operands.empty() && s->operands.back().variadic;
-      if (!variadic && node->operands.size() > s->operands.size())
-        return at_.error(s->name + " has at most " + std::to_string(s->operands.size()) +
-                         " operand(s), the match names " + std::to_string(node->operands.size()));
+      size_t takes = variadic ? SIZE_MAX : s->operands.size();
+      most = std::max(most, takes);
+      if (needed > takes)
+        return at_.error(s->name + " has at most " + std::to_string(takes) + " operand(s), the match names " +
+                         std::to_string(needed));
       bool results_variadic = !s->results.empty() && s->results.back().variadic;
       if (!results_variadic && node->results.size() > s->results.size())
         return at_.error(s->name + " has at most " + std::to_string(s->results.size()) +
                          " result(s), the match names " + std::to_string(node->results.size()));
     }
+    if (node->operands.size() > most)
+      return at_.error(node->ops_text + " has at most " + std::to_string(most) +
+                       " operands, the match names " + std::to_string(node->operands.size()));
     if (!node->commutative) return {};
     if (node->operands.size() != 2) return at_.error("a commutative operator has two operands");
     if (++commutative_nodes_ > kMaxCommutative) return at_.error("a match has at most 16 commutative nodes");

@@ -157,6 +157,7 @@ bool holds_for_all(const Predicate& p, const MatchState& m) {
   const Graph& g = *m.graph;
   for (uint32_t slot : p.values) {
     uint32_t v = m.values[slot];
+    if (v == REGIE_NONE) continue;
     bool ok = true;
     switch (p.kind) {
       case PredicateKind::kConst:
@@ -188,12 +189,15 @@ bool holds_for_all(const Predicate& p, const MatchState& m) {
 }
 
 bool holds_pairwise(const Predicate& p, const MatchState& m) {
-  const regie_type& first = m.graph->value(m.values[p.values[0]]).type;
-  for (size_t i = 1; i < p.values.size(); ++i) {
-    const regie_type& t = m.graph->value(m.values[p.values[i]]).type;
-    if (p.kind != PredicateKind::kSameShape && (t.elem != first.elem || t.elem == REGIE_ELEM_UNKNOWN))
-      return false;
-    if (p.kind != PredicateKind::kSameElem && !same_dims(first, t)) return false;
+  const regie_type* first = nullptr;
+  for (uint32_t slot : p.values) {
+    if (m.values[slot] == REGIE_NONE) continue;
+    const regie_type& t = m.graph->value(m.values[slot]).type;
+    if (p.kind != PredicateKind::kSameShape && t.elem == REGIE_ELEM_UNKNOWN) return false;
+    if (p.kind != PredicateKind::kSameElem && !known_dims(t)) return false;
+    if (!first) first = &t;
+    if (p.kind != PredicateKind::kSameShape && t.elem != first->elem) return false;
+    if (p.kind != PredicateKind::kSameElem && !same_dims(*first, t)) return false;
   }
   return true;
 }
@@ -255,14 +259,16 @@ Result<Predicate> parse_predicate(std::string_view text, const std::string& file
 bool holds(const Predicate& p, const MatchState& m) {
   if (p.kind == PredicateKind::kPresent) return m.values[p.values[0]] != REGIE_NONE;
   if (p.kind == PredicateKind::kAbsent) return m.values[p.values[0]] == REGIE_NONE;
-  for (uint32_t slot : p.values)
-    if (m.values[slot] == REGIE_NONE) return true;
+  // Nothing is asked of an absent value.
+  bool whole =
+      std::none_of(p.values.begin(), p.values.end(), [&](uint32_t v) { return m.values[v] == REGIE_NONE; });
   switch (p.kind) {
     case PredicateKind::kSameShape:
     case PredicateKind::kSameElem:
     case PredicateKind::kSameType:
       return holds_pairwise(p, m);
     case PredicateKind::kBroadcastsToChannel: {
+      if (!whole) return true;
       auto axis = evaluate_expr(p.exprs[0], m);
       return axis && axis->kind == REGIE_ATTR_INT &&
              broadcasts_to_channel(m.graph->value(m.values[p.values[0]]).type,
@@ -270,6 +276,7 @@ bool holds(const Predicate& p, const MatchState& m) {
     }
     case PredicateKind::kCompare:
     case PredicateKind::kIn: {
+      if (!whole) return true;
       auto a = evaluate_expr(p.exprs[0], m), b = evaluate_expr(p.exprs[1], m);
       if (!a || !b) return false;
       return p.kind == PredicateKind::kIn ? is_in(*a, *b) : compare(p, *a, *b, *m.graph);

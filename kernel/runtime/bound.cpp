@@ -22,8 +22,7 @@ class Binder {
       b.programs[p] = std::vector<Step>(model_.programs[p].tasks.size());
       for (uint32_t t = 0; t < model_.programs[p].tasks.size(); ++t) REGIE_TRY(step(p, t));
     }
-    REGIE_TRY(waits());
-    drains();
+    waits();
     for (uint32_t o = 0; o < model_.outputs.size(); ++o) {
       const Arg& source = model_.output_sources[o];
       if (source.kind == Arg::kOutput && source.index == o) continue;
@@ -162,12 +161,13 @@ class Binder {
     return {};
   }
 
-  Status waits() {
+  void waits() {
     Bound& b = *bound_;
     for (uint32_t p = 0; p < model_.programs.size(); ++p)
       for (Step& s : b.programs[p]) {
+        if (s.kind == Step::kIf) continue;  // it waits for everything
         // Host waits first, then fence waits, in one array.
-        const bool on_host = s.stream->is_inline || s.kind == Step::kIf;
+        const bool on_host = s.stream->is_inline;
         for (int pass = 0; pass < 2; ++pass) {
           const size_t begin = b.waits_.size();
           for (uint32_t w : model_.programs[p].tasks[s.task].waits) {
@@ -183,31 +183,6 @@ class Binder {
           (pass == 0 ? s.host_waits : s.fence_waits) = {b.waits_.data() + begin, b.waits_.size() - begin};
         }
       }
-    return {};
-  }
-
-  // What each branch enqueues on. Programs are a tree of limited depth; children are collected before their
-  // parents.
-  void drains() {
-    std::vector<uint32_t> order{0};
-    for (size_t i = 0; i < order.size(); ++i)
-      for (const ModelTask& t : model_.programs[order[i]].tasks)
-        order.insert(order.end(), t.programs.begin(), t.programs.end());
-    std::vector<std::vector<RunStream*>> used(model_.programs.size());
-    for (size_t i = order.size(); i-- > 0;) {
-      std::vector<RunStream*>& mine = used[order[i]];
-      auto add = [&](RunStream* s) {
-        if (!s->is_inline && std::find(mine.begin(), mine.end(), s) == mine.end()) mine.push_back(s);
-      };
-      for (Step& s : bound_->programs[order[i]]) {
-        add(s.stream);
-        if (s.kind != Step::kIf) continue;
-        for (size_t b = 0; b < 2; ++b) {
-          s.drains[b] = used[s.programs[b]];
-          for (RunStream* r : s.drains[b]) add(r);
-        }
-      }
-    }
   }
 
   const SessionCore& core_;

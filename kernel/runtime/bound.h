@@ -47,7 +47,6 @@ struct Step {
   Transfer condition;  // to `flag`
   uint32_t programs[2] = {0, 0};
   std::vector<Transfer> results[2];
-  std::vector<RunStream*> drains[2];  // what a branch enqueues on, programs that it runs included
   // Written by a run.
   uint64_t fence_value = 0, issue_ns = 0, begin_ns = 0, end_ns = 0;
 };

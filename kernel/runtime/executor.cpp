@@ -26,8 +26,7 @@ Status RunState::execute(Bound& bound) {
   Status status;
   try {
     status = run_program(bound, 0);
-    for (size_t i = 0; status.ok() && i < streams_.size(); ++i)
-      if (streams_[i]->dirty) status = wait_stream(*streams_[i]);
+    if (status.ok()) status = wait_all();
     for (size_t i = 0; status.ok() && i < bound.outputs.size(); ++i) status = transfer(bound.outputs[i]);
   } catch (...) {
     // Nothing of ours throws in a run; a plug-in may.
@@ -93,12 +92,11 @@ Status RunState::run_branch(Bound& bound, Step& step) {
     step.issue_ns = host_ns();
     step.begin_ns = step.device->table().now(step.device->handle());
   }
-  if (!step.stream->is_inline && step.stream->dirty) REGIE_TRY(wait_stream(*step.stream));
+  REGIE_TRY(wait_all());
   REGIE_TRY(transfer(step.condition));
   const size_t taken = bound.flag ? 0 : 1;
   REGIE_TRY(run_program(bound, step.programs[taken]));
-  for (RunStream* s : step.drains[taken])
-    if (s->dirty) REGIE_TRY(wait_stream(*s));
+  REGIE_TRY(wait_all());
   for (Transfer& t : step.results[taken]) REGIE_TRY(transfer(t));
   if (profiling_) step.end_ns = step.device->table().now(step.device->handle());
   return {};
@@ -131,6 +129,12 @@ Status RunState::wait_stream(RunStream& s) {
     return stream_failed(code, s, nullptr);
   s.known = s.issued;
   s.dirty = false;
+  return {};
+}
+
+Status RunState::wait_all() {
+  for (const auto& s : streams_)
+    if (s->dirty) REGIE_TRY(wait_stream(*s));
   return {};
 }
 

@@ -95,6 +95,10 @@ Status RunState::check_inputs(std::span<const regie_tensor> inputs, std::vector<
       if (d < 0) return invalid_input(name + " has a negative dimension: " + dims_text(dims_of(t)));
   }
   for (const ModelSymbol& s : m.symbols) {
+    if (s.input == REGIE_NONE) {  // nothing depends on it
+      symbols->push_back(s.reference);
+      continue;
+    }
     const int64_t value = inputs[s.input].dims[s.axis];
     if (value < s.lower || value > s.upper)
       return invalid_input("input '" + m.inputs[s.input].name + "': dimension " + std::to_string(s.axis) +

@@ -53,6 +53,7 @@ class RunState {
   Status run_branch(Bound& bound, Step& step);
   Status transfer(Transfer& t);
   Status wait_stream(RunStream& stream);
+  Status wait_all();
   Status wait_fence(const Step& producer);
   Status failed(regie_status code, const Step& step);
   Status stream_failed(regie_status code, RunStream& stream, const Step* waited_for);

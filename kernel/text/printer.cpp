@@ -123,7 +123,12 @@ class Printer {
     const regie_region& r = g_.region(region);
     frames_.push_back({region, r.first, 0, REGIE_NONE, g_.constants(region)});
     for (uint32_t i = 0; i < r.arg_count; ++i) label(r.args[i]);
-    for (uint32_t v : frames_.back().constants) label(v);
+    // In the order of the text: those without data stand among the graph's parameters.
+    std::vector<uint32_t>& constants = frames_.back().constants;
+    if (region == 0)
+      std::stable_partition(constants.begin(), constants.end(),
+                            [&](uint32_t v) { return !g_.value(v).data; });
+    for (uint32_t v : constants) label(v);
   }
 
   std::string& label_of(uint32_t v) { return lone_ ? lone_labels_[v] : labels_[v]; }
@@ -194,7 +199,8 @@ class Printer {
 
   static std::string number_or_none(uint32_t n) { return n == REGIE_NONE ? "_" : std::to_string(n); }
 
-  void indent() { out_.append(2 * frames_.size(), ' '); }
+  // Up to a depth; beyond it, spaces would outweigh the text.
+  void indent() { out_.append(2 * std::min<size_t>(frames_.size(), 40), ' '); }
 
   void constant(uint32_t v) {
     const regie_value& value = g_.value(v);
@@ -320,8 +326,12 @@ class Printer {
     attributes(n);
     if (n.name.size) out_ += " @name(" + quote(view(n.name)) + ')';
     if (options_.provenance && n.origin_count) {
+      // By text: their numbers differ between equal graphs.
+      std::vector<std::string_view> origins;
+      for (uint32_t i = 0; i < n.origin_count; ++i) origins.push_back(g_.origin(n.origins[i]));
+      std::sort(origins.begin(), origins.end());
       out_ += " @from(";
-      for (uint32_t i = 0; i < n.origin_count; ++i) out_ += (i ? ", " : "") + quote(g_.origin(n.origins[i]));
+      for (size_t i = 0; i < origins.size(); ++i) out_ += (i ? ", " : "") + quote(origins[i]);
       out_ += ')';
     }
     control(n);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -201,6 +202,9 @@ class Comparison {
     for (uint32_t v : b_.constants(rb))
       if (!to_a_.count(v)) y.push_back(v);
     if (x.size() != y.size()) return differ("numbers of constants that nothing reads", x.size(), y.size());
+    // Those without data stand among the parameters in text, so their place among the others means nothing.
+    std::stable_partition(x.begin(), x.end(), [&](uint32_t v) { return !a_.value(v).data; });
+    std::stable_partition(y.begin(), y.end(), [&](uint32_t v) { return !b_.value(v).data; });
     for (size_t i = 0; i < x.size(); ++i) REGIE_TRY(pair(x[i], y[i]));
     return {};
   }
@@ -218,11 +222,18 @@ class Comparison {
 
   Status symbols() {
     for (auto [x, y] : dims_) {
-      auto i = a_.dims().symbol_index(x), j = b_.dims().symbol_index(y);
-      if (!i || !j) continue;
-      const DimSymbol &s = a_.dims().symbol_at(*i), &t = b_.dims().symbol_at(*j);
-      if (s.lower != t.lower || s.upper != t.upper || s.data_dependent != t.data_dependent)
-        return wrong("range of " + s.name);
+      std::unordered_map<std::string_view, const DimSymbol*> of_b;
+      b_.dims().visit_symbols(
+          y, [&](size_t i) { of_b.emplace(b_.dims().symbol_at(i).name, &b_.dims().symbol_at(i)); });
+      std::string differs;
+      a_.dims().visit_symbols(x, [&](size_t i) {
+        const DimSymbol& s = a_.dims().symbol_at(i);
+        auto at = of_b.find(s.name);
+        bool same = at != of_b.end() && s.lower == at->second->lower && s.upper == at->second->upper &&
+                    s.data_dependent == at->second->data_dependent;
+        if (!same) differs = s.name;
+      });
+      if (!differs.empty()) return wrong("the range of " + differs);
     }
     return {};
   }

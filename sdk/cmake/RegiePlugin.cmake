@@ -14,7 +14,7 @@
 #   REGIE_PLUGIN_BUILD_FLAGS                  sanitizers: 1 ASan, 2 TSan; from the prefix: set the variable of that name
 #
 # A plug-in is a closed object: hidden visibility, no unique symbols that the dynamic linker would merge across
-# libraries, no re-export of archives linked in, nothing undefined.
+# libraries, no re-export of archives linked in, nothing undefined, and one symbol exported.
 #
 # With REGIE_STATIC_PLUGINS the same sources become an archive whose entry symbol is renamed
 # regie_plugin_entry_<NAME>; a generated table carries manifests and entries (kernel/plugins/static_plugins.h).
@@ -59,7 +59,10 @@ function(regie_add_plugin)
     endif()
     set_target_properties(${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${directory} INSTALL_RPATH "")
     file(CONFIGURE OUTPUT ${directory}/${arg_NAME}.toml CONTENT "${manifest}" @ONLY)
-    target_link_options(${target} PRIVATE LINKER:--exclude-libs,ALL)
+    # Templates of the standard library are visible whatever the compiler is told; the linker keeps them in.
+    set(exports ${CMAKE_CURRENT_BINARY_DIR}/regie_plugin.exports)
+    file(CONFIGURE OUTPUT ${exports} CONTENT "{ global: regie_plugin_entry; local: *; };\n" @ONLY)
+    target_link_options(${target} PRIVATE LINKER:--exclude-libs,ALL LINKER:--version-script=${exports})
     if(NOT REGIE_PLUGIN_OPEN_SYMBOLS)
       target_link_options(${target} PRIVATE LINKER:-z,defs)
     endif()

@@ -52,10 +52,10 @@ std::string without_identity(const std::string& path, const Scratch& scratch) {
 TEST(Boundary, PluginsBuiltOutsideTheTreeGiveTheSameModel) {
   Scratch scratch;
   const std::string prefix = scratch.path("prefix"), moved = scratch.path("moved");
-  ASSERT_NO_FATAL_FAILURE(must(quoted(REGIE_TEST_CMAKE) + " --install " + quoted(REGIE_TEST_BUILD_DIR) + " --prefix " + quoted(prefix)));
-  const std::string regie = quoted(prefix + "/bin/regie");
+  ASSERT_NO_FATAL_FAILURE(must(shell_word(REGIE_TEST_CMAKE) + " --install " + shell_word(REGIE_TEST_BUILD_DIR) + " --prefix " + shell_word(prefix)));
+  const std::string regie = shell_word(prefix + "/bin/regie");
   for (const char* target : {"host_cpu", "host_and_null"})
-    ASSERT_NO_FATAL_FAILURE(must(regie + " compile " + quoted(kDigits) + " --target " + target + " -o " + quoted(scratch.path(std::string("original-") + target + ".rgm"))));
+    ASSERT_NO_FATAL_FAILURE(must(regie + " compile " + shell_word(kDigits) + " --target " + target + " -o " + shell_word(scratch.path(std::string("original-") + target + ".rgm"))));
 
   std::ofstream top(scratch.path("CMakeLists.txt"));
   top << "cmake_minimum_required(VERSION 3.25)\nproject(Moved LANGUAGES C CXX)\nset(CMAKE_CXX_STANDARD 20)\n"
@@ -69,20 +69,20 @@ TEST(Boundary, PluginsBuiltOutsideTheTreeGiveTheSameModel) {
     top << "add_subdirectory(" << fs::path(folder).filename().string() << ")\n";
   }
   top.close();
-  ASSERT_NO_FATAL_FAILURE(must(quoted(REGIE_TEST_CMAKE) + " -G Ninja -S " + quoted(scratch.path()) + " -B " + quoted(scratch.path("build")) +
-                               " -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=" + quoted(REGIE_TEST_CXX) + " -DCMAKE_PREFIX_PATH=" + quoted(prefix)));
-  ASSERT_NO_FATAL_FAILURE(must(quoted(REGIE_TEST_CMAKE) + " --build " + quoted(scratch.path("build")) + " -j 2"));
+  ASSERT_NO_FATAL_FAILURE(must(shell_word(REGIE_TEST_CMAKE) + " -G Ninja -S " + shell_word(scratch.path()) + " -B " + shell_word(scratch.path("build")) +
+                               " -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=" + shell_word(REGIE_TEST_CXX) + " -DCMAKE_PREFIX_PATH=" + shell_word(prefix)));
+  ASSERT_NO_FATAL_FAILURE(must(shell_word(REGIE_TEST_CMAKE) + " --build " + shell_word(scratch.path("build")) + " -j 2"));
 
   for (const std::string& name : names) {
     EXPECT_TRUE(fs::remove(prefix + "/lib/regie/plugins/" + name + ".so")) << name;
     fs::remove(prefix + "/lib/regie/plugins/" + name + ".toml");
     EXPECT_TRUE(fs::exists(moved + "/" + name + "-moved.so")) << name;
   }
-  EXPECT_EQ(run_shell(regie + " compile " + quoted(kDigits) + " -o " + quoted(scratch.path("none.rgm"))).exit_code, 2)
+  EXPECT_EQ(run_shell(regie + " compile " + shell_word(kDigits) + " -o " + shell_word(scratch.path("none.rgm"))).exit_code, 2)
       << "the originals were still found";
   for (const char* target : {"host_cpu", "host_and_null"}) {
     std::string rgm = scratch.path(std::string("moved-") + target + ".rgm");
-    ASSERT_NO_FATAL_FAILURE(must("REGIE_PLUGIN_PATH=" + quoted(moved) + " " + regie + " compile " + quoted(kDigits) + " --target " + target + " -o " + quoted(rgm)));
+    ASSERT_NO_FATAL_FAILURE(must("REGIE_PLUGIN_PATH=" + shell_word(moved) + " " + regie + " compile " + shell_word(kDigits) + " --target " + target + " -o " + shell_word(rgm)));
     auto model = load_model(rgm);
     ASSERT_TRUE(model.ok()) << model.status().to_string();
     size_t from_outside = 0;
@@ -90,7 +90,7 @@ TEST(Boundary, PluginsBuiltOutsideTheTreeGiveTheSameModel) {
     EXPECT_GE(from_outside, 9u);
     EXPECT_TRUE(without_identity(rgm, scratch) == without_identity(scratch.path(std::string("original-") + target + ".rgm"), scratch))
         << "the moved plug-ins gave another model for " << target;
-    ASSERT_NO_FATAL_FAILURE(must("REGIE_PLUGIN_PATH=" + quoted(moved) + " " + regie + " run " + quoted(rgm) + " --random 1"));
+    ASSERT_NO_FATAL_FAILURE(must("REGIE_PLUGIN_PATH=" + shell_word(moved) + " " + regie + " run " + shell_word(rgm) + " --random 1"));
   }
 }
 

@@ -80,7 +80,7 @@ TEST_P(DigitsTest, OfflineModelInANewProcess) {
   for (int64_t batch : {1, 7, 360}) {
     std::string input = scratch.path("x.npy"), out = scratch.path("out");
     ASSERT_TRUE(cli::write_npy(input, rows(d.images, 0, batch).view()).ok());
-    ProcessResult r = run_regie("run " + quoted(rgm) + " --input x=" + quoted(input) + " --output-dir " + quoted(out));
+    ProcessResult r = run_regie("run " + shell_word(rgm) + " --input x=" + shell_word(input) + " --output-dir " + shell_word(out));
     ASSERT_EQ(r.exit_code, 0) << r.err;
     EXPECT_TRUE(close(load_npy(out + "/scores.npy"), rows(d.scores, 0, batch))) << "batch " << batch;
   }

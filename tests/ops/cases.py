@@ -1,6 +1,6 @@
 """One case: a node, its operands, and what ONNX Runtime, checked by onnx.reference, says about its results.
 
-Files: cases.json, a list of {op, attrs, operands, results, tolerance}, and cases.bin, the tensors' bytes, each at a
+Files: cases.json, a list of {op, attrs, operands, results, tolerance, summing}, and cases.bin, the tensors' bytes, each at a
 multiple of 64. Expectations never come from Regie.
 """
 import json
@@ -22,6 +22,8 @@ ELEMS = {
 NUMBERS = {np.dtype(d): n for n, d in ELEMS.values()}
 NARROW = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 OPSET = 21
+SUMMING = {"Conv", "ConvTranspose", "regie.FusedConv", "MatMul", "Gemm", "regie.FusedMatMul", "AveragePool",
+           "GlobalAveragePool", "BatchNormalization", "ReduceSum", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare"}
 
 ort.set_default_logger_severity(4)
 warnings.filterwarnings("ignore")
@@ -153,6 +155,8 @@ class Writer:
             "operands": [self.tensor(a) for a in operands],
             "results": [self.tensor(a) for a in results],
             "tolerance": tolerance,
+            # Sums lose digits to cancellation: their error is one of the sum's terms, not of the sum.
+            "summing": self.schemas[op].name in SUMMING,
         })
         self.sources.setdefault(op, {}).setdefault(source, 0)
         self.sources[op][source] += 1

@@ -60,6 +60,8 @@ def conv_transpose(writer, v):
             continue
         auto = attrs.get("auto_pad", "NOTSET")
         strides = attrs.get("strides", [1] * rank)
+        if auto.startswith("SAME") and any(s > k for s, k in zip(strides, w.shape[2:])):
+            continue  # the result is to be the input's size times the stride; ONNX Runtime's is smaller then
         if auto != "VALID" and v.integer(0, 2) == 0 and max(strides) > 1:
             attrs["output_padding"] = [v.integer(0, s - 1) for s in strides]
             if auto.startswith("SAME"):

@@ -2,9 +2,12 @@
 """Writes random single-node cases of every operator, with expectations by ONNX Runtime and onnx.reference.
 
     generate.py FOLDER [--seed N] [--scale N] [--report]
+
+REGIE_OPS_SEED and REGIE_OPS_SCALE in the environment are the defaults, so that one can search on through the unit tests.
 """
 import argparse
 import itertools
+import os
 import pathlib
 import sys
 
@@ -22,8 +25,9 @@ from values import Values  # noqa: E402
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder")
-    parser.add_argument("--seed", type=int, default=20240229)
-    parser.add_argument("--scale", type=int, default=1, help="so many times as many random cases")
+    parser.add_argument("--seed", type=int, default=int(os.environ.get("REGIE_OPS_SEED", "20240229")))
+    parser.add_argument("--scale", type=int, default=int(os.environ.get("REGIE_OPS_SCALE", "1")),
+                        help="so many times as many random cases")
     parser.add_argument("--report", action="store_true", help="print how many cases each operator has, and their source")
     options = parser.parse_args()
     writer = Writer(options.folder, schemas.load())

@@ -11,7 +11,7 @@ static long long room = -1;
 
 ssize_t write(int file, const void* data, size_t size) {
   static ssize_t (*next)(int, const void*, size_t);
-  if (!next) next = (ssize_t(*)(int, const void*, size_t))dlsym(RTLD_NEXT, "write");
+  if (!next) *(void**)&next = dlsym(RTLD_NEXT, "write"); /* as POSIX says to do it */
   if (file <= 2) return next(file, data, size);
   if (room < 0) {
     const char* text = getenv("REGIE_TEST_DISK_BYTES");

@@ -173,7 +173,7 @@ struct ModelBuilder {
       }
     }
     for (size_t s = 0; s < m.spaces.size(); ++s) {
-      m.spaces[s].arena_bytes = std::max(m.spaces[s].arena_bytes, ends[s]);
+      m.spaces[s].arena_bytes = ends[s];
       uint64_t most = 0;
       for (const ModelBuffer& at : m.buffers) {
         uint64_t live = 0;

@@ -25,7 +25,7 @@ inline std::string slurp(const std::string& path) {
   return text.str();
 }
 
-inline std::string quoted(const std::string& s) {
+inline std::string shell_word(const std::string& s) {
   std::string out = "'";
   for (char c : s) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
@@ -35,7 +35,7 @@ inline std::string quoted(const std::string& s) {
 inline ProcessResult run_shell(const std::string& command) {
   Scratch scratch;
   std::string out = scratch.path("out"), err = scratch.path("err");
-  int code = std::system(("( " + command + " ) >" + quoted(out) + " 2>" + quoted(err) + " </dev/null").c_str());
+  int code = std::system(("( " + command + " ) >" + shell_word(out) + " 2>" + shell_word(err) + " </dev/null").c_str());
   ProcessResult r;
   r.exit_code = WIFEXITED(code) ? WEXITSTATUS(code) : 128 + WTERMSIG(code);
   r.out = slurp(out);
@@ -45,7 +45,7 @@ inline ProcessResult run_shell(const std::string& command) {
 
 // `arguments`: as one types them after "regie".
 inline ProcessResult run_regie(const std::string& arguments) {
-  return run_shell(quoted(std::string(REGIE_TEST_BUILD_DIR) + "/bin/regie") + " " + arguments);
+  return run_shell(shell_word(std::string(REGIE_TEST_BUILD_DIR) + "/bin/regie") + " " + arguments);
 }
 
 }  // namespace regie::test

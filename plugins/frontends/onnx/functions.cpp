@@ -10,7 +10,7 @@ namespace {
 
 // Calls of calls multiply: a file of a few hundred bytes could ask for any number of nodes.
 constexpr uint64_t kMostExpanded = 1'000'000;
-constexpr size_t kDeepestCall = 100;
+constexpr int kDeepestCall = 100;
 
 std::string key_of(std::string_view domain, std::string_view name, std::string_view overload) {
   std::string key(domain_of(domain));
@@ -138,7 +138,7 @@ Functions::Functions(Context& context, const wire::Model& model) : context_(cont
   canonical_.versions.emplace("", 21);
   read_opsets(context, model.opset_import(), &model_opsets_);
   for (const wire::Function& f : model.functions()) {
-    Function to{&f, std::string(domain_of(f.domain())), {}};
+    Function to{&f, std::string(domain_of(f.domain())), {}, false, 0};
     to.name += (to.name.empty() ? "" : ".") + f.name();
     to.opsets.owner = "function " + quoted(to.name);
     read_opsets(context, f.opset_import(), &to.opsets);
@@ -153,7 +153,7 @@ Functions::Functions(Context& context, const wire::Model& model) : context_(cont
   for (const wire::SparseTensor& t : model.graph().sparse_initializer()) names_.insert(t.values().name());
 }
 
-const Functions::Function* Functions::find(const wire::Node& node) const {
+Functions::Function* Functions::find(const wire::Node& node) {
   if (functions_.empty()) return nullptr;
   auto it = functions_.find(key_of(node.domain(), node.op_type(), node.overload()));
   return it == functions_.end() ? nullptr : &it->second;
@@ -169,21 +169,27 @@ std::vector<NodeRef> Functions::expand(const WireNodes& nodes, const Opsets& ops
                                        const std::string& prefix) {
   std::vector<NodeRef> out;
   out.reserve(static_cast<size_t>(nodes.size()));
-  std::vector<Pending> stack, body;
+  std::vector<NodeRef> stack, body;
   for (int i = 0; i < nodes.size(); ++i) {
     const wire::Node& n = nodes.Get(i);
     NodeRef ref{&n, &opsets, n.name().empty() ? prefix + n.op_type() + "_" + std::to_string(i) : n.name()};
-    if (!find(n)) {
+    Function* called = find(n);
+    if (!called) {
       out.push_back(std::move(ref));
       continue;
     }
-    stack.push_back({std::move(ref), {}});
+    context_.at(ref.name, called->name);
+    expanded_ += size_of(called, 0);
+    if (expanded_ > kMostExpanded)
+      context_.fail(REGIE_LIMIT,
+                    "the model's functions expand to more than " + std::to_string(kMostExpanded) + " nodes");
+    stack.push_back(std::move(ref));
     while (!stack.empty()) {
-      Pending next = std::move(stack.back());
+      NodeRef next = std::move(stack.back());
       stack.pop_back();
-      const Function* f = find(*next.ref.node);
+      const Function* f = find(*next.node);
       if (!f) {
-        out.push_back(std::move(next.ref));
+        out.push_back(std::move(next));
         continue;
       }
       body.clear();
@@ -194,26 +200,44 @@ std::vector<NodeRef> Functions::expand(const WireNodes& nodes, const Opsets& ops
   return out;
 }
 
-void Functions::inline_call(const Pending& call, const Function& function, std::vector<Pending>* out) {
-  const wire::Node& node = *call.ref.node;
-  const wire::Function& f = *function.proto;
-  context_.at(call.ref.name, function.name);
-  if (std::find(call.callers.begin(), call.callers.end(), &function) != call.callers.end())
-    context_.invalid("function " + quoted(function.name) + " calls itself");
-  if (call.callers.size() >= kDeepestCall)
+// Counted before anything is copied: twenty functions that call each other twice are a million nodes.
+uint64_t Functions::count(const WireNodes& nodes, int depth) {
+  uint64_t total = 0;
+  for (const wire::Node& n : nodes) {
+    ++total;
+    if (Function* called = find(n)) total += size_of(called, depth + 1);
+    for (const wire::Attribute& a : n.attribute()) {
+      if (a.has_g()) total += count(a.g().node(), depth);
+      for (const wire::Graph& g : a.graphs()) total += count(g.node(), depth);
+    }
+    if (total > kMostExpanded) return kMostExpanded + 1;
+  }
+  return total;
+}
+
+uint64_t Functions::size_of(Function* function, int depth) {
+  if (function->counting) context_.invalid("function " + quoted(function->name) + " calls itself");
+  if (depth >= kDeepestCall)
     context_.fail(REGIE_LIMIT,
                   "functions call each other more than " + std::to_string(kDeepestCall) + " deep");
+  if (function->size != 0) return function->size;
+  function->counting = true;
+  function->size = 1 + count(function->proto->node(), depth);
+  function->counting = false;
+  return function->size;
+}
+
+void Functions::inline_call(const NodeRef& call, const Function& function, std::vector<NodeRef>* out) {
+  const wire::Node& node = *call.node;
+  const wire::Function& f = *function.proto;
+  context_.at(call.name, function.name);
   if (node.input_size() > f.input_size() || node.output_size() > f.output_size())
     context_.invalid("the call has " + std::to_string(node.input_size()) + " inputs and " +
                      std::to_string(node.output_size()) + " outputs, function " + quoted(function.name) +
                      " has " + std::to_string(f.input_size()) + " and " + std::to_string(f.output_size()));
-  expanded_ += static_cast<uint64_t>(f.node_size()) + static_cast<uint64_t>(f.output_size());
-  if (expanded_ > kMostExpanded)
-    context_.fail(REGIE_LIMIT,
-                  "the model's functions expand to more than " + std::to_string(kMostExpanded) + " nodes");
 
   Substitution put(context_, node, f);
-  put.fresh = [&](const std::string& name) { return fresh(call.ref.name + "/" + name); };
+  put.fresh = [&](const std::string& name) { return fresh(call.name + "/" + name); };
   for (int i = 0; i < f.input_size(); ++i)
     if (!put.values.emplace(f.input(i), i < node.input_size() ? node.input(i) : std::string()).second)
       context_.invalid("function " + quoted(function.name) + " has two inputs " + quoted(f.input(i)));
@@ -225,22 +249,20 @@ void Functions::inline_call(const Pending& call, const Function& function, std::
     if (!is_new) passed.emplace_back(it->second, to);
   }
 
-  std::vector<const Function*> callers = call.callers;
-  callers.push_back(&function);
   for (int i = 0; i < f.node_size(); ++i) {
     wire::Node& copy = made_.emplace_back(f.node(i));
     std::string name =
-        call.ref.name + "/" + (copy.name().empty() ? copy.op_type() + "_" + std::to_string(i) : copy.name());
+        call.name + "/" + (copy.name().empty() ? copy.op_type() + "_" + std::to_string(i) : copy.name());
     context_.at(name, copy.op_type());
     put.node(&copy);
-    out->push_back({{&copy, &function.opsets, std::move(name)}, callers});
+    out->push_back({&copy, &function.opsets, std::move(name)});
   }
   for (const auto& [from, to] : passed) {
     wire::Node& copy = made_.emplace_back();
     copy.set_op_type("Identity");
     copy.add_input(from);
     copy.add_output(to);
-    out->push_back({{&copy, &canonical_, call.ref.name + "/" + to}, callers});
+    out->push_back({&copy, &canonical_, call.name + "/" + to});
   }
 }
 

@@ -52,13 +52,13 @@ class Functions {
     const wire::Function* proto;
     std::string name;
     Opsets opsets;
+    bool counting = false;
+    uint64_t size = 0;  // nodes that a call becomes; 0: not counted yet
   };
-  struct Pending {
-    NodeRef ref;
-    std::vector<const Function*> callers;
-  };
-  const Function* find(const wire::Node& node) const;
-  void inline_call(const Pending& call, const Function& function, std::vector<Pending>* out);
+  Function* find(const wire::Node& node);
+  uint64_t count(const WireNodes& nodes, int depth);
+  uint64_t size_of(Function* function, int depth);
+  void inline_call(const NodeRef& call, const Function& function, std::vector<NodeRef>* out);
   std::string fresh(const std::string& wanted);
 
   Context& context_;

@@ -144,7 +144,8 @@ class Reader {
       if (has.number) {
         if (wanted.number != has.number)
           bad_option(context_,
-                     where + " is " + std::to_string(*has.number) + " in the model and cannot be changed");
+                     where + " is " + std::to_string(*has.number) + " in the model and cannot be made " +
+                         (wanted.number ? std::to_string(*wanted.number) : quoted(wanted.symbol)));
         continue;
       }
       auto [fixed, is_new] = fixed_.emplace(has.symbol, wanted);

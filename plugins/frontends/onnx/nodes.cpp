@@ -177,6 +177,7 @@ void Builder::build(const Body& body, Scope* scope) {
   auto weight = [&](const std::string& name, auto&& read) {
     if (!body.definitions.at(name).used) return;
     context_.at("initializer " + quoted(name), "");
+    context_.place.clear();  // the reader's messages name the tensor; the host's need the place
     bind(scope, name, constant(REGIE_VALUE_WEIGHT, read("initializer " + quoted(name)), name));
   };
   for (const wire::Tensor& t : g.initializer())

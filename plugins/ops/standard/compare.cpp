@@ -94,10 +94,10 @@ KernelPtr prepare_where(Prepare& p) {
 constexpr uint32_t flags = REGIE_OP_INPLACE;
 constexpr Op table[] = {
     {"Equal", flags, infer_compare, prepare_compare<IsEqual, All>},
-    {"Less", flags, infer_compare, prepare_compare<IsLess, Numbers>},
-    {"Greater", flags, infer_compare, prepare_compare<IsGreater, Numbers>},
-    {"LessOrEqual", flags, infer_compare, prepare_compare<IsLessOrEqual, Numbers>},
-    {"GreaterOrEqual", flags, infer_compare, prepare_compare<IsGreaterOrEqual, Numbers>},
+    {"Less", 0, infer_compare, prepare_compare<IsLess, Numbers>},
+    {"Greater", 0, infer_compare, prepare_compare<IsGreater, Numbers>},
+    {"LessOrEqual", 0, infer_compare, prepare_compare<IsLessOrEqual, Numbers>},
+    {"GreaterOrEqual", 0, infer_compare, prepare_compare<IsGreaterOrEqual, Numbers>},
     {"And", flags, infer_compare, prepare_compare<Both, Types<Bool>>},
     {"Or", flags, infer_compare, prepare_compare<Either, Types<Bool>>},
     {"Xor", flags, infer_compare, prepare_compare<Different, Types<Bool>>},

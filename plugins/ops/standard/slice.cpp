@@ -8,18 +8,19 @@
 namespace regie::ops {
 namespace {
 
-// Beyond any real dimension: INT64_MAX and its like, by which models say "to the end".
-constexpr int64_t endless = int64_t{1} << 40;
+// INT64_MAX, INT32_MAX and their like mean "to the end", whatever size the axis will have.
+constexpr int64_t endless = INT32_MAX;
+constexpr int64_t longest_step = int64_t{1} << 40;
 
 using IndexTypes = Types<int64_t, int32_t>;
 
 // ---- Slice ----
 
-// A position given from the front or, negative, from the back, held within low..high.
+// A position given from the front or, negative, from the back; at least `low`, but never more than `high`.
 regie_dim position(const Infer& infer, regie_dim given, regie_dim size, regie_dim low, regie_dim high) {
-  if (auto n = infer.number(given)) {
+  if (auto n = infer.number(given); n && !infer.number(size)) {
     if (*n >= endless) return high;
-    if (*n <= -endless) return low;
+    if (*n <= -endless) return infer.dims.min(low, high);
   }
   if (infer.surely_below(given, 0)) {
     given = infer.dims.add(given, size);
@@ -28,7 +29,7 @@ regie_dim position(const Infer& infer, regie_dim given, regie_dim size, regie_di
                       " may count from the front or from the back; give its "
                       "symbols ranges that decide it");
   }
-  return infer.dims.max(low, infer.dims.min(given, high));
+  return infer.dims.min(infer.dims.max(low, given), high);
 }
 
 void infer_slice(const Infer& infer) {
@@ -56,12 +57,12 @@ void infer_slice(const Infer& infer) {
     if (steps[i] > 0) {
       regie_dim start = position(infer, starts[i], size, 0, size),
                 end = position(infer, ends[i], size, 0, size);
-      length = d.ceildiv(d.sub(end, start), std::min(steps[i], endless));
+      length = d.ceildiv(d.sub(end, start), std::min(steps[i], longest_step));
     } else {
       regie_dim last = d.sub(size, 1), before = infer.dim(-1);
-      regie_dim start = position(infer, starts[i], size, size == 0 ? before : 0, last);
+      regie_dim start = position(infer, starts[i], size, 0, last);
       regie_dim end = position(infer, ends[i], size, before, last);
-      length = d.ceildiv(d.sub(start, end), std::min(steps[i] < -endless ? endless : -steps[i], endless));
+      length = d.ceildiv(d.sub(start, end), -std::max(steps[i], -longest_step));
     }
     y[axis] = d.max(0, length);
   }
@@ -113,7 +114,7 @@ struct SliceKernel {
     int64_t offset = 0;
     for (size_t i = 0; i < count; ++i) {
       auto axis = static_cast<size_t>(normal_axis("Slice: axis", at[i], static_cast<int64_t>(shape.size())));
-      int64_t n = shape[axis], step = std::clamp(by[i], -endless, endless);
+      int64_t n = shape[axis], step = std::clamp(by[i], -longest_step, longest_step);
       if (step == 0) throw sdk::Failure(REGIE_INVALID_INPUT, "Slice: a step is 0");
       auto place = [&](int64_t given, int64_t low, int64_t high) {
         return std::max(low, std::min(given < 0 ? given + n : given, high));

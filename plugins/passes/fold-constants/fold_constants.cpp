@@ -104,7 +104,8 @@ class FoldConstants {
     for (uint32_t r = 0; r < n.result_count; ++r) {
       if (!is_read(g, n.results[r])) continue;
       all &= tensors[r].has_value();
-      if (tensors[r]) patch.replace(n.results[r], patch.constant(kind, *tensors[r]));
+      if (tensors[r])
+        patch.replace(n.results[r], patch.constant(kind, *tensors[r], sv(g.value(n.results[r]).name)));
     }
     if (all) patch.remove(n.id);
     patch.commit();

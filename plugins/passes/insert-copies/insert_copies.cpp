@@ -28,8 +28,8 @@ constexpr regie_pass_info kInfo = pass_info({
 // One copy: of a value, into a space, for these readers.
 struct Copy {
   uint32_t value, space;
-  uint32_t anchor;          // the first reader, or for region results the last node of the region
-  bool hands_over = false;  // read by the region's results
+  uint32_t anchor;                                          // the first reader, or what computes it
+  bool hands_over = false;                                  // read by the region's results
   std::vector<std::pair<uint32_t, uint32_t>> readers = {};  // node, operand
 };
 
@@ -125,8 +125,14 @@ class InsertCopies {
         if (Copy* copy = need(n.operands[i], space, n.id)) copy->readers.emplace_back(n.id, i);
       }
     }
-    for (uint32_t v : results_of(g.region(region)))
-      if (Copy* copy = need(v, kHost, g.region(region).last)) copy->hands_over = true;
+    for (uint32_t v : results_of(g.region(region))) {
+      Copy* copy = need(v, kHost, REGIE_NONE);
+      if (!copy) continue;
+      // Right behind what computes it (the host puts it in order), so that the bytes there are free early.
+      const regie_node* producer = g.producer(g.value(v));
+      copy->anchor = producer ? producer->id : g.region(region).first;
+      copy->hands_over = true;
+    }
     return copies;
   }
 
@@ -139,7 +145,9 @@ class InsertCopies {
     const std::string target = copy.space == kHost ? "host" : std::string(sv(g.engine(engine).device));
     Patch patch(c, "copy between devices", copy.anchor);
     const std::string name = (v.name.size ? std::string(sv(v.name)) : "value") + " to " + target;
-    const Patch::Made made = patch.node({.op = kCopy, .operands = {copy.value}, .name = name});
+    const std::string result = v.name.size ? std::string(sv(v.name)) + "." + target : std::string();
+    const Patch::Made made =
+        patch.node({.op = kCopy, .operands = {copy.value}, .name = name, .result_names = {result}});
     if (copy.hands_over) {
       // Results are rewired as a whole; the other readers in the value's own space go back to it.
       const std::set<std::pair<uint32_t, uint32_t>> readers(copy.readers.begin(), copy.readers.end());

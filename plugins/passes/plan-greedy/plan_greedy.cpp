@@ -32,7 +32,7 @@ constexpr regie_pass_info kInfo = pass_info({
 class Portfolio {
  public:
   Portfolio(const plan::Problem& problem, uint64_t budget)
-      : problem_(problem), stack_(problem), budget_(budget) {}
+      : problem_(problem), stack_(problem), budget_(budget), whole_budget_(budget) {}
 
   // Every variant is a function of the problem alone; so is which of them are within the budget.
   void run() {
@@ -51,6 +51,7 @@ class Portfolio {
       return std::pair(life(a), a.size) > std::pair(life(b), b.size);
     });
     try_order([&](const Item& a, const Item& b) { return a.lower < b.lower; });
+    budget_ = std::min(budget_, whole_budget_ / 4);
     if (!items.empty()) improve();
   }
 
@@ -138,7 +139,7 @@ class Portfolio {
 
   const plan::Problem& problem_;
   plan::Stack stack_;
-  uint64_t budget_;
+  uint64_t budget_, whole_budget_;
   std::vector<uint64_t> best_;
   uint64_t best_peak_ = 0;
   std::vector<uint32_t> order_;  // the best one for the stack

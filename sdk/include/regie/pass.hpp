@@ -88,6 +88,7 @@ struct NewNode {
   std::vector<regie_attr> attrs = {};
   std::vector<uint32_t> control = {};
   uint32_t result_count = 1;
+  std::vector<std::string_view> result_names = {};  // empty: unnamed; else one a result
 };
 
 // Records one patch: it is abandoned unless `commit` is reached, so that an exception leaves no half of it
@@ -128,6 +129,10 @@ class Patch {
     d.operands = n.operands.data();
     d.attrs = n.attrs.data();
     d.control = n.control.data();
+    std::vector<regie_str> names;
+    for (std::string_view name : n.result_names) names.push_back(str(name));
+    names.resize(n.result_count);
+    d.result_names = names.data();
     Made made{context_.next_node_, std::vector<uint32_t>(n.result_count, REGIE_NONE)};
     check(api_->node(edit_, &d, made.results.data()));
     ++context_.next_node_;

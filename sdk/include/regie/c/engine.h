@@ -22,7 +22,9 @@ typedef struct regie_engine_info {
   regie_str doc;
 } regie_engine_info;
 
-/* Answer about one node. The strings are copied by the host before the next call. */
+/* From placement on, every attribute that an operator's schema gives a default is explicit in its node.
+ *
+ * Answer about one node. The strings are copied by the host before the next call. */
 typedef struct regie_answer {
   uint32_t can;       /* 1: yes */
   uint32_t reference; /* 1: only by the operator's reference kernel, which is slow and is reported as such */

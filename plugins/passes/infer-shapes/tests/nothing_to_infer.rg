@@ -1,0 +1,6 @@
+// RUN: infer-shapes
+graph @g(%x: f32[2,3]) -> (%x) {
+}
+// EXPECT:
+graph @g(%x: f32[2,3]) -> (%x) on "cpu" = "cpu" 0 space 0 {
+}

@@ -1,0 +1,211 @@
+// Graphs of a size that shows what is quadratic: a chain of 100,000 nodes, and a value with 50,000 readers.
+// Each step must take less than a second of processor time in a release build; the process fails otherwise.
+#include <benchmark/benchmark.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+
+#include "ir/edit.h"
+#include "ir/verify.h"
+#include "support/fake_op_set.h"
+#include "text/text.h"
+
+namespace regie {
+namespace {
+
+constexpr uint32_t kChain = 100'000, kReaders = 50'000;
+constexpr double kLimitSeconds = 1.0;
+
+void need(const Status& s, const char* what) {
+  if (s.ok()) return;
+  std::fprintf(stderr, "%s: %s\n", what, s.to_string().c_str());
+  std::exit(1);
+}
+
+// Of this thread, so that the limit does not depend on what else the machine does.
+double cpu_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+// Runs `step` on a fresh graph an iteration, `make` not timed.
+template <class Make, class Step>
+void timed(benchmark::State& state, Make&& make, Step&& step) {
+  double worst = 0;
+  for (auto _ : state) {
+    auto input = make();
+    double begin = cpu_seconds();
+    step(input);
+    double seconds = cpu_seconds() - begin;
+    state.SetIterationTime(seconds);
+    worst = std::max(worst, seconds);
+  }
+  state.counters["worst_s"] = worst;
+  state.SetLabel(worst < kLimitSeconds ? "pass: < 1 s" : "FAIL: limit 1 s");
+#ifdef NDEBUG
+  if (worst >= kLimitSeconds) {
+    std::fprintf(stderr, "the benchmark after the last one shown took %.2f s; the limit is %.2f s\n", worst,
+                 kLimitSeconds);
+    std::exit(1);
+  }
+#endif
+}
+
+std::unique_ptr<Graph> chain() {
+  auto g = std::make_unique<Graph>();
+  g->set_name("chain");
+  const regie_dim n = g->dims().symbol("N", 1, 64);
+  const regie_dim dims[] = {n, 16};
+  uint32_t v = g->add_argument(0, g->make_type(REGIE_F32, dims), "x");
+  regie_type type = g->value(v).type;
+  for (uint32_t i = 0; i < kChain; ++i) {
+    NodeSpec spec;
+    spec.op = i % 2 ? "Identity" : "Relu";
+    spec.name = "layer" + std::to_string(i);
+    spec.operands = {v};
+    spec.attrs = {AttrValue::integer("axis", i % 7)};
+    spec.origins = {g->add_origin(spec.name + " (" + spec.op + ")")};
+    spec.result_names = {"v" + std::to_string(i)};
+    v = g->results(g->add_node(0, spec))[0];
+    g->set_type(v, type);
+  }
+  const uint32_t results[] = {v};
+  g->set_region_results(0, results);
+  return g;
+}
+
+// One Identity read by kReaders nodes, each an Identity that a Sink reads.
+std::unique_ptr<Graph> fan() {
+  auto g = std::make_unique<Graph>();
+  g->set_name("fan");
+  const regie_dim dims[] = {4};
+  uint32_t x = g->add_argument(0, g->make_type(REGIE_F32, dims), "x");
+  regie_type type = g->value(x).type;
+  NodeSpec spec;
+  spec.op = "Identity";
+  spec.operands = {x};
+  spec.result_names = {"popular"};
+  uint32_t popular = g->results(g->add_node(0, spec))[0];
+  g->set_type(popular, type);
+  for (uint32_t i = 0; i < kReaders; ++i) {
+    NodeSpec reader;
+    reader.op = "Identity";
+    reader.operands = {popular};
+    uint32_t v = g->results(g->add_node(0, reader))[0];
+    g->set_type(v, type);
+    NodeSpec sink;
+    sink.op = "Sink";
+    sink.operands = {v};
+    sink.result_count = 0;
+    g->add_node(0, sink);
+  }
+  const uint32_t results[] = {popular};
+  g->set_region_results(0, results);
+  return g;
+}
+
+// Takes out every Identity that `which` selects, a patch each.
+template <class F>
+void drop_identities(Graph& g, uint32_t expected, F&& which) {
+  test::FakeOpSet ops;
+  Edit edit(g);
+  g.for_each_node([&](uint32_t n) {
+    if (view(g.node(n).op) != "Identity" || !which(n)) return;
+    need(edit.begin("drop identity", n), "begin");
+    // An Identity of an Identity: the patch before replaced what this one reads, so name what is left.
+    need(edit.replace(g.results(n)[0], g.operands(n)[0]), "replace");
+    need(edit.remove(n), "remove");
+    need(edit.commit(), "commit");
+  });
+  auto outcome = edit.apply(ops);
+  need(outcome.ok() ? Status() : outcome.status(), "apply");
+  if (outcome->applied.size() != expected || outcome->dropped != 0) {
+    std::fprintf(stderr, "%zu patches applied, %u dropped; expected %u\n", outcome->applied.size(),
+                 outcome->dropped, expected);
+    std::exit(1);
+  }
+}
+
+template <class Make>
+void parse_text(benchmark::State& state, Make make) {
+  std::string text = print(*make());
+  timed(
+      state, [&] { return text; },
+      [](const std::string& t) {
+        auto g = parse(t, "bench.rg");
+        need(g.ok() ? Status() : g.status(), "parse");
+        benchmark::DoNotOptimize(g->get());
+      });
+}
+template <class Make>
+void verify_graph(benchmark::State& state, Make make) {
+  timed(state, make, [](auto& g) { need(verify(*g), "verify"); });
+}
+template <class Make>
+void print_graph(benchmark::State& state, Make make) {
+  timed(state, make, [](auto& g) { benchmark::DoNotOptimize(print(*g).size()); });
+}
+
+void chain_drop(benchmark::State& state) {
+  timed(state, chain, [](auto& g) { drop_identities(*g, kChain / 2, [](uint32_t) { return true; }); });
+}
+void fan_drop_readers(benchmark::State& state) {
+  timed(state, fan, [](auto& g) { drop_identities(*g, kReaders, [](uint32_t n) { return n != 0; }); });
+}
+void fan_replace_popular(benchmark::State& state) {
+  timed(state, fan, [](auto& g) { drop_identities(*g, 1, [](uint32_t n) { return n == 0; }); });
+}
+// All new nodes stand before the last reader, so each patch must move the readers of what it replaced.
+void chain_repair_order(benchmark::State& state) {
+  timed(state, chain, [](auto& g) {
+    test::FakeOpSet ops;
+    Edit edit(*g);
+    for (uint32_t n = 0; n + 10 < kChain; n += 20) {
+      need(edit.begin("late", n + 9), "begin");
+      NodeSpec spec;
+      spec.op = "Neg";
+      spec.operands = {g->operands(n)[0]};
+      auto made = edit.node(spec);
+      need(made.ok() ? Status() : made.status(), "node");
+      need(edit.replace(g->results(n)[0], (*made)[0]), "replace");
+      need(edit.remove(n), "remove");
+      need(edit.commit(), "commit");
+    }
+    auto outcome = edit.apply(ops);
+    need(outcome.ok() ? Status() : outcome.status(), "apply");
+    need(verify(*g), "verify");
+  });
+}
+// Inserting at one place over and over exhausts the labels of program order.
+void insert_at_one_place(benchmark::State& state) {
+  timed(
+      state, [] { return std::make_unique<Graph>(); },
+      [](auto& g) {
+        NodeSpec spec;
+        spec.op = "Make";
+        uint32_t last = g->add_node(0, spec);
+        for (uint32_t i = 0; i < kChain; ++i) g->add_node(0, spec, i % 2 ? last : g->node(last).prev);
+        need(verify(*g), "verify");
+      });
+}
+
+#define REGIE_SCALE(name, ...) \
+  BENCHMARK_CAPTURE(__VA_ARGS__)->Name(name)->UseManualTime()->Iterations(3)->Unit(benchmark::kMillisecond)
+REGIE_SCALE("ir_scale/chain/parse", parse_text, chain, chain);
+REGIE_SCALE("ir_scale/chain/verify", verify_graph, chain, chain);
+REGIE_SCALE("ir_scale/chain/print", print_graph, chain, chain);
+REGIE_SCALE("ir_scale/fan/parse", parse_text, fan, fan);
+REGIE_SCALE("ir_scale/fan/verify", verify_graph, fan, fan);
+REGIE_SCALE("ir_scale/fan/print", print_graph, fan, fan);
+#define REGIE_SCALE_PLAIN(name, f) \
+  BENCHMARK(f)->Name(name)->UseManualTime()->Iterations(3)->Unit(benchmark::kMillisecond)
+REGIE_SCALE_PLAIN("ir_scale/chain/drop_50000_nodes", chain_drop);
+REGIE_SCALE_PLAIN("ir_scale/fan/drop_50000_readers", fan_drop_readers);
+REGIE_SCALE_PLAIN("ir_scale/fan/replace_popular", fan_replace_popular);
+REGIE_SCALE_PLAIN("ir_scale/chain/repair_order", chain_repair_order);
+REGIE_SCALE_PLAIN("ir_scale/insert_at_one_place", insert_at_one_place);
+
+}  // namespace
+}  // namespace regie

@@ -1,0 +1,258 @@
+// The model file: what is written is read back; what is damaged is named; nothing that bytes can say makes
+// the reader crash.
+#include "model/file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "base/hash.h"
+#include "model/sections.h"
+#include "support/model_builder.h"
+
+namespace regie {
+namespace {
+
+using test::ModelBuilder;
+using ::testing::HasSubstr;
+
+std::shared_ptr<Model> sample() {
+  ModelBuilder b;
+  const uint32_t cpu = b.device("cpu", "fake_inline"),
+                 acc = b.device("acc", "fake_async", {{"delay-us", "5"}});
+  b.space("host", cpu);
+  b.space("hbm", acc);
+  b.m.name = "sample";
+  b.m.producer = "a test";
+  b.m.target = "host_and_fake";
+  b.m.plugins = {"fake_device 0.1.0"};
+  b.m.options = {{"optimise", "1"}};
+  const Arg x0 = b.input("x", 0);
+  const ModelDim n = b.symbol("N", 0, 0, 1, 32, 4);
+  const uint32_t t = b.f32({n, 2});
+  Arg x = x0;
+  x.type = t;
+  b.m.inputs[0].type = t;
+  const Arg y = b.output("y", t);
+  const Arg far = b.buffer("x on acc", 1, t, b.times(n, 8));
+  const Arg sum = b.buffer("sum", 1, t, b.times(n, 8));
+  const Arg back = b.buffer("back", 0, t, b.times(n, 8));
+  b.copy(acc, 0, x, far);
+  b.launch(acc, 1, "add", {far, b.weight({5}, b.f32({}))}, {sum}, {0});
+  b.copy(acc, 1, sum, back);
+  b.launch(cpu, 0, "scale:3", {back}, {y}, {2});
+  b.m.portable_graph = "graph @sample() -> () {}\n";
+  b.m.ledger_json = "{\"stages\": []}";
+  b.m.portable_constants = {{"digest0", 0}};
+  return b.finish();
+}
+
+class ModelFile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = ::testing::TempDir() + "model_file_" +
+            ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".rgm";
+  }
+  void TearDown() override { std::remove(path_.c_str()); }
+  static std::string read(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  Result<std::shared_ptr<const Model>> load(const std::string& text) {
+    auto owner = std::make_shared<const std::string>(text);
+    return load_model(std::as_bytes(std::span(*owner)), owner, path_);
+  }
+  std::string saved() {
+    EXPECT_TRUE(save_model(*sample(), path_).ok());
+    return read(path_);
+  }
+  // The section's number in the table of a file.
+  static uint64_t field(const std::string& file, size_t at, size_t size) {
+    uint64_t v = 0;
+    for (size_t i = 0; i < size; ++i)
+      v |= static_cast<uint64_t>(static_cast<uint8_t>(file[at + i])) << (8 * i);
+    return v;
+  }
+  static void put(std::string* file, size_t at, uint64_t value, size_t size) {
+    for (size_t i = 0; i < size; ++i) (*file)[at + i] = static_cast<char>(value >> (8 * i));
+  }
+  // As docs/model-file.md says: sums of all sections that lie in the file, then that of header and table.
+  static void fix_checksums(std::string* file) {
+    if (file->size() < 64) return;
+    const uint64_t count = field(*file, 12, 4);
+    const size_t head = 64 + 40 * count;
+    if (count > 100 || head > file->size()) return;
+    for (uint64_t i = 0; i < count; ++i) {
+      const uint64_t offset = field(*file, 64 + 40 * i + 8, 8), size = field(*file, 64 + 40 * i + 16, 8);
+      if (offset <= file->size() && size <= file->size() - offset)
+        put(file, 64 + 40 * i + 24, hash64(file->data() + offset, size), 8);
+    }
+    put(file, 24, 0, 8);
+    put(file, 24, hash64(file->data(), head), 8);
+  }
+  std::string path_;
+};
+
+TEST_F(ModelFile, RoundTrip) {
+  const std::shared_ptr<Model> m = sample();
+  ASSERT_TRUE(check_model(*m).ok()) << check_model(*m).to_string();
+  ASSERT_TRUE(save_model(*m, path_).ok());
+  Result<std::shared_ptr<const Model>> r = load_model(path_);
+  ASSERT_TRUE(r.ok()) << r.status().to_string();
+  const Model& l = **r;
+  EXPECT_EQ(l.name, "sample");
+  EXPECT_EQ(l.plugins, m->plugins);
+  EXPECT_EQ(l.options, m->options);
+  EXPECT_EQ(l.symbols[0].name, "N");
+  EXPECT_EQ(l.symbols[0].upper, 32);
+  EXPECT_EQ(l.types, m->types);
+  EXPECT_EQ(l.devices[1].params, m->devices[1].params);
+  EXPECT_EQ(l.spaces[1].arena_bytes, 96u);  // two buffers of 4*2*4 bytes, the second on the next 64
+  EXPECT_EQ(l.buffers[1].offset, 64u);
+  EXPECT_EQ(l.buffers[1].below, std::vector<uint32_t>{0});
+  EXPECT_EQ(l.placement_order, m->placement_order);
+  EXPECT_EQ(l.kernels, m->kernels);
+  ASSERT_EQ(l.programs[0].tasks.size(), 4u);
+  EXPECT_EQ(l.programs[0].tasks[1].waits, std::vector<uint32_t>{0});
+  EXPECT_EQ(l.programs[0].tasks[3].origins, std::vector<std::string>{"origin3"});
+  EXPECT_EQ(l.programs[0].tasks[1].operands[1].kind, Arg::kWeight);
+  EXPECT_EQ(l.output_sources[0].kind, Arg::kOutput);
+  EXPECT_EQ(l.portable_graph, m->portable_graph);
+  EXPECT_EQ(l.portable_constants, m->portable_constants);
+  EXPECT_EQ(l.ledger_json, m->ledger_json);
+  ASSERT_EQ(l.weight_bytes.size(), 4u);
+  EXPECT_EQ(*reinterpret_cast<const float*>(l.weight_bytes.data()), 5.0f);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(l.weight_bytes.data()) % 4096, 0u) << "mapped on a page";
+}
+
+TEST_F(ModelFile, SameModelSameBytes) {
+  const std::string first = saved();
+  Result<std::shared_ptr<const Model>> r = load_model(path_);
+  ASSERT_TRUE(r.ok());
+  const std::string other = path_ + "2";
+  ASSERT_TRUE(save_model(**r, other).ok());
+  EXPECT_EQ(read(other), first);
+  std::remove(other.c_str());
+}
+
+TEST_F(ModelFile, EveryFlippedByteIsNoticed) {
+  const std::string good = saved();
+  ASSERT_GT(good.size(), 4096u);
+  for (size_t at = 0; at < good.size(); ++at) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 0x20);
+    Result<std::shared_ptr<const Model>> r = load(bad);
+    ASSERT_FALSE(r.ok()) << "byte " << at;
+    EXPECT_THAT(r.status().to_string(), HasSubstr(path_));
+  }
+}
+
+TEST_F(ModelFile, DamageNamesTheSection) {
+  const std::string good = saved();
+  const char* names[] = {"'model'", "'graph'", "'ledger'", "'kernels'", "'weights'"};
+  for (size_t s = 0; s < 5; ++s) {
+    std::string bad = good;
+    bad[field(good, 64 + 40 * s + 8, 8)] ^= 1;
+    Result<std::shared_ptr<const Model>> r = load(bad);
+    ASSERT_FALSE(r.ok());
+    EXPECT_EQ(r.status().code(), REGIE_CORRUPT);
+    EXPECT_THAT(r.status().message(), HasSubstr(std::string("section ") + names[s] + " is damaged"));
+    EXPECT_THAT(r.status().message(), HasSubstr("copy or compile the file again"));
+  }
+}
+
+TEST_F(ModelFile, Truncated) {
+  const std::string good = saved();
+  for (size_t size = 0; size < good.size(); size += size < 600 ? 1 : 97) {
+    Result<std::shared_ptr<const Model>> r = load(good.substr(0, size));
+    ASSERT_FALSE(r.ok()) << size;
+    EXPECT_EQ(r.status().code(), size < 8 ? REGIE_INVALID_MODEL : REGIE_CORRUPT) << size;
+  }
+  Result<std::shared_ptr<const Model>> longer = load(good + "x");
+  ASSERT_FALSE(longer.ok());
+  EXPECT_THAT(longer.status().message(), HasSubstr("something was appended"));
+}
+
+TEST_F(ModelFile, NotAModel) {
+  Result<std::shared_ptr<const Model>> r = load("ONNX or whatever this is");
+  ASSERT_FALSE(r.ok());
+  EXPECT_EQ(r.status().code(), REGIE_INVALID_MODEL);
+  EXPECT_FALSE(load_model(path_ + ".absent").ok());
+}
+
+TEST_F(ModelFile, NewerFormatNamesBothVersions) {
+  std::string newer = saved();
+  put(&newer, 8, 7, 4);
+  for (const bool sound : {false, true}) {
+    if (sound) fix_checksums(&newer);
+    Result<std::shared_ptr<const Model>> r = load(newer);
+    ASSERT_FALSE(r.ok());
+    EXPECT_EQ(r.status().code(), REGIE_UNSUPPORTED);
+    EXPECT_THAT(r.status().message(), HasSubstr("format version 7, this program reads up to 1"));
+    EXPECT_EQ(r.status().message().find("damaged") == std::string::npos, sound);
+  }
+}
+
+TEST_F(ModelFile, UnknownSections) {
+  // One more entry fits before the first section only if the table has room: take the ledger's place.
+  for (const bool optional : {true, false}) {
+    std::string file = saved();
+    put(&file, 64 + 40 * 2, 99, 4);
+    put(&file, 64 + 40 * 2 + 4, optional ? kSectionOptional : 0, 4);
+    fix_checksums(&file);
+    Result<std::shared_ptr<const Model>> r = load(file);
+    ASSERT_EQ(r.ok(), optional) << r.status().to_string();
+    if (optional) continue;
+    EXPECT_EQ(r.status().code(), REGIE_UNSUPPORTED);
+    EXPECT_THAT(r.status().message(), HasSubstr("unknown kind 99"));
+  }
+}
+
+// Whatever the bytes say with right checksums: an error, or a model that holds every invariant.
+TEST_F(ModelFile, HostileBytesAreRefusedOrHarmless) {
+  const std::string good = saved();
+  std::minstd_rand random(1);
+  size_t accepted = 0;
+  const uint64_t begin = field(good, 64 + 8, 8), size = field(good, 64 + 16, 8);
+  for (int round = 0; round < 4000; ++round) {
+    std::string bad = good;
+    const int flips = 1 + static_cast<int>(random() % 3);
+    for (int i = 0; i < flips; ++i) {
+      const bool inside = random() % 4 != 0;  // mostly where the tasks are
+      const size_t at = inside ? begin + random() % size : random() % std::min<size_t>(bad.size(), 600);
+      bad[at] = static_cast<char>(random() % 3 ? random() : 0xff);
+    }
+    fix_checksums(&bad);
+    Result<std::shared_ptr<const Model>> r = load(bad);
+    if (!r.ok()) continue;
+    ++accepted;
+    EXPECT_TRUE(check_model(**r).ok());
+  }
+  EXPECT_GT(accepted, 100u) << "names may change; if nothing passes, the test does not reach the checks";
+  EXPECT_LT(accepted, 3900u);
+}
+
+TEST_F(ModelFile, UnwritablePathLeavesNothing) {
+  Status s = save_model(*sample(), "/proc/nowhere/model.rgm");
+  ASSERT_FALSE(s.ok());
+  EXPECT_EQ(s.code(), REGIE_IO);
+  EXPECT_THAT(s.to_string(), HasSubstr("/proc/nowhere/model.rgm"));
+}
+
+TEST_F(ModelFile, Inspect) {
+  saved();
+  Result<std::string> text = inspect_model(path_);
+  ASSERT_TRUE(text.ok()) << text.status().to_string();
+  for (const char* part :
+       {"x: f32[N,2]", "N in 1..32, planned for 4", "hbm of acc: 96 bytes, lower bound 64 (x1.500)",
+        "add (fake/1) on acc/1  # node 't1'", "waits for 0", "weights: 1, 4 bytes",
+        "weights: 4 bytes at 4096"})
+    EXPECT_THAT(*text, HasSubstr(part));
+}
+
+}  // namespace
+}  // namespace regie

@@ -1,0 +1,455 @@
+// The plan check against plans whose faults are known by construction, and against a slow check of every pair
+// and byte.
+#include "model/plan_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <random>
+
+#include "model/file.h"
+#include "support/model_builder.h"
+
+namespace regie {
+namespace {
+
+using test::ModelBuilder;
+using ::testing::HasSubstr;
+
+// One device of two streams with four floats a buffer; buffers may be put on each other by hand.
+struct Plan : ModelBuilder {
+  uint32_t d, t;
+  Arg x;
+  Plan() {
+    d = device("d", "fake_async");
+    space("host", d);
+    t = f32({4});
+    x = input("x", t);
+  }
+  Arg buffer(const std::string& name) { return ModelBuilder::buffer(name, 0, t); }
+  void same_place(const Arg& a, const Arg& b) { m.buffers[a.index].offset = m.buffers[b.index].offset; }
+  // "" if it is right.
+  std::string check(bool place = true) {
+    const std::shared_ptr<Model> model = finish(place);
+    const Status structure = check_model(*model);
+    EXPECT_TRUE(structure.ok()) << structure.to_string();
+    const Status s = check_plan(*model);
+    if (!s.ok()) {
+      EXPECT_EQ(s.code(), REGIE_INTERNAL);
+    }
+    return s.ok() ? "" : s.message();
+  }
+  std::string check_on_one_place(const std::vector<Arg>& buffers) {
+    uint64_t at = 0;
+    for (ModelBuffer& b : m.buffers) b.offset = at, at += 64;
+    for (const Arg& a : buffers) same_place(a, buffers[0]);
+    return check(false);
+  }
+};
+
+TEST(ModelPlan, ReuseInOrder) {
+  Plan p;
+  const Arg a = p.buffer("a"), b = p.buffer("b"), c = p.buffer("c");
+  p.launch(p.d, 0, "scale:2", {p.x}, {a});
+  p.launch(p.d, 0, "scale:2", {a}, {b});
+  p.launch(p.d, 0, "scale:2", {b}, {c});  // where a was
+  p.launch(p.d, 0, "scale:2", {c}, {p.output("y", p.t)});
+  EXPECT_EQ(p.check_on_one_place({a, c}), "");
+}
+
+TEST(ModelPlan, InPlace) {
+  Plan p;
+  const Arg a = p.buffer("a"), b = p.buffer("b");
+  p.launch(p.d, 0, "scale:2", {p.x}, {a});
+  p.launch(p.d, 0, "scale:2", {a}, {b});
+  p.launch(p.d, 0, "scale:2", {b}, {p.output("y", p.t)});
+  EXPECT_EQ(p.check_on_one_place({a, b}), "");
+}
+
+TEST(ModelPlan, InPlaceInOneBuffer) {
+  Plan p;
+  const Arg a = p.buffer("a");
+  p.launch(p.d, 0, "scale:2", {p.x}, {a});
+  p.launch(p.d, 0, "scale:2", {a}, {a});
+  p.launch(p.d, 0, "scale:2", {a}, {p.output("y", p.t)});
+  EXPECT_EQ(p.check(), "");
+}
+
+TEST(ModelPlan, OverwrittenBeforeItIsRead) {
+  Plan p;
+  const Arg a = p.buffer("a"), b = p.buffer("b");
+  p.launch(p.d, 0, "scale:2", {p.x}, {a});
+  p.launch(p.d, 0, "scale:2", {p.x}, {b});
+  p.launch(p.d, 0, "add", {a, b}, {p.output("y", p.t)});
+  EXPECT_THAT(
+      p.check_on_one_place({a, b}),
+      HasSubstr(
+          "task 2 (node 't2') reads what task 1 (node 't1') has overwritten with buffer 'b'; bytes 0 to "
+          "16 of memory space 'host' (buffer 'a')"));
+}
+
+TEST(ModelPlan, NeverWritten) {
+  Plan p;
+  p.launch(p.d, 0, "scale:2", {p.buffer("a")}, {p.output("y", p.t)});
+  EXPECT_THAT(p.check(), HasSubstr("reads bytes that no task has written"));
+}
+
+TEST(ModelPlan, PartlyWritten) {
+  Plan p;
+  const Arg a = p.buffer("a");
+  Arg half = a;
+  half.type = p.f32({2});
+  p.launch(p.d, 0, "scale:2", {p.x}, {half});
+  p.launch(p.d, 0, "scale:2", {a}, {p.output("y", p.t)});
+  EXPECT_THAT(p.check(), HasSubstr("reads bytes that no task has written"));
+}
+
+TEST(ModelPlan, WrittenInParts) {
+  Plan p;
+  const Arg a = p.buffer("a");
+  Arg low = a, high = a;
+  low.type = high.type = p.f32({2});
+  high.offset = 8;
+  p.launch(p.d, 0, "scale:2", {p.x}, {high});
+  p.launch(p.d, 1, "scale:2", {p.x}, {low});
+  p.launch(p.d, 0, "scale:2", {a}, {p.output("y", p.t)}, {1});
+  EXPECT_EQ(p.check(), "");
+}
+
+TEST(ModelPlan, ReadWithoutWaiting) {
+  for (const bool waits : {true, false}) {
+    Plan p;
+    const Arg a = p.buffer("a");
+    p.launch(p.d, 0, "scale:2", {p.x}, {a});
+    p.launch(p.d, 1, "scale:2", {a}, {p.output("y", p.t)},
+             waits ? std::vector<uint32_t>{0} : std::vector<uint32_t>{});
+    const std::string text = p.check();
+    if (waits) {
+      EXPECT_EQ(text, "");
+    } else {
+      EXPECT_THAT(
+          text,
+          HasSubstr("task 1 (node 't1') reads what task 0 (node 't0') writes, and does not wait for it"));
+    }
+  }
+}
+
+TEST(ModelPlan, WaitingThroughOthers) {
+  Plan p;
+  const Arg a = p.buffer("a"), b = p.buffer("b");
+  p.launch(p.d, 0, "scale:2", {p.x}, {a});
+  p.launch(p.d, 1, "scale:2", {p.x}, {b}, {0});
+  p.launch(p.d, 2, "scale:2", {a}, {p.output("y", p.t)}, {1});
+  EXPECT_EQ(p.check(), "");
+}
+
+TEST(ModelPlan, OverwrittenWhileAnotherStreamReads) {
+  for (const bool waits : {true, false}) {
+    Plan p;
+    const Arg a = p.buffer("a"), b = p.buffer("b");
+    p.launch(p.d, 0, "scale:2", {p.x}, {a});
+    p.launch(p.d, 1, "scale:2", {a}, {p.output("y", p.t)}, {0});
+    p.launch(p.d, 0, "scale:2", {p.x}, {b}, waits ? std::vector<uint32_t>{1} : std::vector<uint32_t>{});
+    p.launch(p.d, 0, "scale:2", {b}, {p.output("z", p.t)});
+    const std::string text = p.check_on_one_place({a, b});
+    if (waits) {
+      EXPECT_EQ(text, "");
+    } else {
+      EXPECT_THAT(
+          text, HasSubstr("task 2 (node 't2') writes over what task 1 (node 't1') reads, and does not wait"));
+    }
+  }
+}
+
+TEST(ModelPlan, WrittenTwice) {
+  Plan p;
+  const Arg a = p.buffer("a");
+  p.launch(p.d, 0, "scale:2", {p.x}, {a});
+  p.launch(p.d, 0, "scale:2", {p.x}, {a});
+  p.launch(p.d, 0, "scale:2", {a}, {p.output("y", p.t)});
+  EXPECT_THAT(p.check(), HasSubstr("writes a second time what task 0 (node 't0') has written"));
+}
+
+TEST(ModelPlan, ResultOverAPartOfAnOperand) {
+  Plan p;
+  const Arg a = p.buffer("a"), b = p.buffer("b");
+  p.m.buffers[a.index].alignment = p.m.buffers[b.index].alignment = 8;
+  p.m.buffers[b.index].offset = 8;
+  p.launch(p.d, 0, "scale:2", {p.x}, {a});
+  p.launch(p.d, 0, "scale:2", {a}, {b});
+  p.launch(p.d, 0, "scale:2", {b}, {p.output("y", p.t)});
+  EXPECT_THAT(p.check(false), HasSubstr("writes over a part of its own operand buffer 'a'"));
+}
+
+TEST(ModelPlan, Scratch) {
+  for (const int fault : {0, 1, 2}) {
+    Plan p;
+    const Arg a = p.buffer("a");
+    const uint32_t s = p.scratch("s", 0, 16);
+    p.launch(p.d, 0, "scale:2", {p.x}, {a});
+    p.launch(p.d, 0, "scale:2", {a}, {p.output("y", p.t)});
+    p.m.programs[0].tasks.back().scratch = s;
+    // Shared by two tasks: in order, or at the same time.
+    p.launch(p.d, fault == 1 ? 1 : 0, "scale:2", {p.x}, {p.output("z", p.t)});
+    p.m.programs[0].tasks.back().scratch = s;
+    p.m.buffers[s].offset = fault == 2 ? 0 : 64;
+    const std::string text = p.check(false);
+    if (fault == 0) {
+      EXPECT_EQ(text, "");
+    }
+    if (fault == 1) {
+      EXPECT_THAT(text, HasSubstr("task 2 (node 't2') writes over what task 1 (node 't1') writes"));
+    }
+    if (fault == 2) {
+      EXPECT_THAT(text, HasSubstr("its own operand"));
+    }
+  }
+}
+
+TEST(ModelPlan, OutputsAreWrittenAtTheEnd) {
+  Plan p;
+  const Arg a = p.buffer("a"), b = p.buffer("b");
+  p.launch(p.d, 0, "scale:2", {p.x}, {a});
+  p.launch(p.d, 0, "scale:2", {p.x}, {b});
+  p.output("y", p.t);
+  EXPECT_THAT(p.check(), HasSubstr("the end of the run reads bytes that no task has written"));
+  p.m.output_sources[0] = a;
+  EXPECT_EQ(p.check(), "");
+  EXPECT_THAT(p.check_on_one_place({a, b}), HasSubstr("the end of the run reads what task 1"));
+}
+
+TEST(ModelPlan, FiguresAreWhatTheBuffersSay) {
+  Plan p;
+  const Arg a = p.buffer("a"), b = p.buffer("b");
+  p.launch(p.d, 0, "scale:2", {p.x}, {a});
+  p.launch(p.d, 0, "scale:2", {a}, {b});
+  p.launch(p.d, 0, "scale:2", {b}, {p.output("y", p.t)});
+  std::shared_ptr<Model> m = p.finish();
+  EXPECT_EQ(m->spaces[0].arena_bytes, 80u);
+  EXPECT_EQ(m->spaces[0].lower_bound, 32u);
+  ASSERT_TRUE(check_plan(*m).ok());
+  m->spaces[0].arena_bytes = 160;
+  EXPECT_THAT(check_plan(*m).message(),
+              HasSubstr("says that its arena takes 160 bytes, but its buffers end at 80"));
+  m->spaces[0].arena_bytes = 80;
+  m->spaces[0].lower_bound = 16;
+  EXPECT_THAT(check_plan(*m).message(), HasSubstr("says that its lower bound is 16 bytes"));
+  m->spaces[0].lower_bound = 192;
+  EXPECT_THAT(check_plan(*m).message(),
+              HasSubstr("says that its lower bound is 192 bytes, but its buffers say 128"));
+  m->spaces[0].lower_bound = 32;
+  m->buffers[0].upper = 1;
+  EXPECT_THAT(check_plan(*m).message(), HasSubstr("touches it in step 1, but it lives from 0 to 1"));
+}
+
+TEST(ModelPlan, OtherShapes) {
+  Plan p;
+  const ModelDim n = p.symbol("N", 0, 0, 1, 64, 4);
+  const uint32_t t = p.f32({n});
+  p.m.inputs[0].type = t;
+  const Arg x{Arg::kInput, 0, 0, t, false};
+  const Arg a = p.ModelBuilder::buffer("a", 0, t, p.times(n, 4));
+  const Arg b = p.ModelBuilder::buffer("b", 0, t, p.times(n, 4));
+  p.launch(p.d, 0, "scale:2", {x}, {a});
+  p.launch(p.d, 0, "scale:2", {x}, {b});
+  p.launch(p.d, 0, "add", {a, b}, {p.output("y", t)});
+  std::shared_ptr<Model> m = p.finish();
+  for (const int64_t v : {1, 4, 5, 64})
+    EXPECT_TRUE(check_plan(*m, {v}).ok()) << check_plan(*m, {v}).to_string();
+  // A plan that is right at the reference only.
+  m->buffers[1].below.clear();
+  m->buffers[0].below = {1};
+  m->placement_order = {1, 0};
+  m->buffers[1].size = 16;
+  const Status s = check_plan(*m, {32});
+  ASSERT_FALSE(s.ok());
+  EXPECT_THAT(s.to_string(), HasSubstr("while checking the plan at N=32"));
+}
+
+// ---- Control flow
+// -------------------------------------------------------------------------------------------------
+
+// y = c ? 2x : r, r computed in the second branch; `early` is captured by both.
+struct Branch : Plan {
+  Arg c, early, y, r, temporary;
+  Branch() {
+    for (int i = 0; i < 3; ++i) program();
+    c = ModelBuilder::buffer("c", 0, type(REGIE_BOOL, {}), 1);
+    early = buffer("early");
+    y = buffer("y");
+    r = buffer("r");
+    temporary = buffer("temporary");
+    launch(d, 0, "less:3", {x}, {c});
+    launch(d, 1, "scale:2", {x}, {early});
+    launch(d, 0, "scale:2", {early}, {y}, {}, 1);
+    launch(d, 1, "scale:3", {early}, {temporary}, {}, 2);
+    launch(d, 1, "scale:3", {temporary}, {r}, {}, 2);
+    branch(d, 0, c, {y}, 1, {y}, 2, {r});
+  }
+};
+
+TEST(ModelPlan, BranchesInOrder) {
+  Branch p;
+  p.launch(p.d, 1, "add", {p.y, p.early}, {p.output("z", p.t)});
+  EXPECT_EQ(p.check(), "");
+  // Of two branches one runs: what one works in may be the other's result.
+  EXPECT_EQ(p.check_on_one_place({p.y, p.temporary}), "");
+}
+
+TEST(ModelPlan, OnlyABranchWritesIt) {
+  Branch p;
+  p.launch(p.d, 1, "add", {p.temporary, p.early}, {p.output("z", p.t)});
+  EXPECT_THAT(p.check(), HasSubstr("reads what only a branch writes: task 0 of program 2"));
+}
+
+TEST(ModelPlan, ABranchOverwritesWhatIsNeededAfter) {
+  Branch p;
+  p.launch(p.d, 1, "add", {p.y, p.early}, {p.output("z", p.t)});
+  EXPECT_NE(p.check_on_one_place({p.early, p.temporary}), "");
+}
+
+TEST(ModelPlan, AResultThatItsBranchDoesNotWrite) {
+  Branch p;
+  p.m.programs[2].tasks.pop_back();  // r stays unwritten
+  p.launch(p.d, 1, "add", {p.y, p.early}, {p.output("z", p.t)});
+  EXPECT_THAT(p.check(), HasSubstr("the end of program 2 reads bytes that no task has written"));
+}
+
+TEST(ModelPlan, ResultsThatAreCopiedOverEachOther) {
+  Plan p;
+  for (int i = 0; i < 3; ++i) p.program();
+  const Arg c = p.ModelBuilder::buffer("c", 0, p.type(REGIE_BOOL, {}), 1), a = p.buffer("a"),
+            b = p.buffer("b");
+  p.launch(p.d, 0, "less:3", {p.x}, {c});
+  p.launch(p.d, 0, "scale:2", {p.x}, {a}, {}, 1);
+  p.launch(p.d, 0, "scale:2", {p.x}, {b}, {}, 1);
+  p.launch(p.d, 0, "scale:2", {p.x}, {a}, {}, 2);
+  p.launch(p.d, 0, "scale:2", {p.x}, {b}, {}, 2);
+  p.branch(p.d, 0, c, {a, b}, 1, {a, b}, 2,
+           {b, a});  // swapped: the first copy destroys what the second reads
+  p.launch(p.d, 0, "add", {a, b}, {p.output("y", p.t)});
+  EXPECT_THAT(p.check(), HasSubstr("copies a branch's result over another one that is copied later"));
+}
+
+// ---- Against every pair and every byte
+// ----------------------------------------------------------------------------
+
+// Right if all tasks that touch the same byte, one of them writing, are ordered, and every byte that is read
+// was last written for the buffer that it is read as.
+bool slow_check(const Model& m) {
+  const std::vector<ModelTask>& tasks = m.programs[0].tasks;
+  const size_t n = tasks.size();
+  std::vector<std::vector<bool>> after(n, std::vector<bool>(n));  // after[i][j]: i starts when j has ended
+  for (size_t i = 0; i < n; ++i)
+    for (size_t j = 0; j < i; ++j) {
+      const bool direct = tasks[i].stream == tasks[j].stream ||
+                          std::find(tasks[i].waits.begin(), tasks[i].waits.end(), j) != tasks[i].waits.end();
+      if (!direct) continue;
+      after[i][j] = true;
+      for (size_t k = 0; k < j; ++k)
+        if (after[j][k]) after[i][k] = true;
+    }
+  struct Access {
+    size_t task;
+    bool write;
+    uint32_t buffer;
+  };
+  std::map<uint64_t, std::vector<Access>> bytes;
+  for (size_t i = 0; i < n; ++i)
+    for (const bool write : {false, true})
+      for (const Arg& a : write ? tasks[i].results : tasks[i].operands) {
+        if (a.kind != Arg::kBuffer) continue;
+        const ModelBuffer& b = m.buffers[a.index];
+        for (uint64_t at = b.offset; at < b.offset + static_cast<uint64_t>(b.size); ++at)
+          bytes[at].push_back({i, write, a.index});
+      }
+  for (const auto& [at, list] : bytes) {
+    for (const Access& a : list)
+      for (const Access& b : list)
+        if (a.task < b.task && (a.write || b.write) && !after[b.task][a.task]) return false;
+    uint32_t holds = REGIE_NONE;
+    for (const Access& a : list) {  // in the order of the tasks, reads before writes
+      if (a.write)
+        holds = a.buffer;
+      else if (holds != a.buffer)
+        return false;
+    }
+  }
+  // In one task a result may lie on an operand's beginning, and nowhere else on it.
+  for (const ModelTask& t : tasks)
+    for (const Arg& o : t.operands)
+      for (const Arg& r : t.results) {
+        if (o.kind != Arg::kBuffer || r.kind != Arg::kBuffer) continue;
+        const ModelBuffer &a = m.buffers[o.index], &b = m.buffers[r.index];
+        const uint64_t a_end = a.offset + static_cast<uint64_t>(a.size),
+                       b_end = b.offset + static_cast<uint64_t>(b.size);
+        if (a.offset < b_end && b.offset < a_end && (a.offset != b.offset || b_end > a_end)) return false;
+      }
+  return true;
+}
+
+TEST(ModelPlan, AgreesWithTheSlowCheck) {
+  std::minstd_rand random(7);
+  int right = 0, wrong = 0;
+  for (int round = 0; round < 3000; ++round) {
+    Plan p;
+    const size_t count = 3 + random() % 8;
+    std::vector<Arg> made;
+    for (uint32_t i = 0; i < count; ++i) {
+      const int64_t floats = 1 + static_cast<int64_t>(random() % 3);
+      const Arg b = p.ModelBuilder::buffer("b" + std::to_string(i), 0, p.f32({floats}), 4 * floats);
+      p.m.buffers[b.index].alignment = 4;
+      p.m.buffers[b.index].offset = 4 * (random() % (8 + 4 * (static_cast<uint32_t>(round) % 4)));
+      std::vector<Arg> operands;
+      for (const Arg& a : made)
+        if (random() % 3 == 0 && operands.size() < 2) operands.push_back(a);
+      std::vector<uint32_t> waits;
+      for (uint32_t w = 0; w < i; ++w)
+        if (random() % 2 == 0) waits.push_back(w);
+      p.launch(p.d, random() % 2, "add", operands, {b}, waits);
+      made.push_back(b);
+      if (random() % 6 == 0) made.clear();
+    }
+    const std::shared_ptr<Model> m = p.finish(false);
+    ASSERT_TRUE(check_model(*m).ok()) << check_model(*m).to_string();
+    const Status s = check_plan(*m);
+    const bool expected = slow_check(*m);
+    ASSERT_EQ(s.ok(), expected) << "round " << round << ": " << s.to_string();
+    ++(expected ? right : wrong);
+  }
+  EXPECT_GT(right, 200);
+  EXPECT_GT(wrong, 200);
+}
+
+TEST(ModelPlan, TenThousandTasksInASecond) {
+  Plan p;
+  // Two lanes that read each other now and then, and one early value that everybody reads.
+  const Arg early = p.buffer("early");
+  p.launch(p.d, 0, "scale:2", {p.x}, {early});
+  std::vector<Arg> lane[2];
+  for (int l = 0; l < 2; ++l)
+    for (int i = 0; i < 3; ++i) lane[l].push_back(p.buffer("lane"));
+  uint32_t last[2] = {0, 0};
+  for (uint32_t i = 0; i < 10000; ++i) {
+    const uint32_t l = i % 2;
+    const Arg b = p.buffer("b" + std::to_string(i));
+    p.m.buffers[b.index].offset = 64 * (1 + i % 8);
+    std::vector<Arg> operands{early};
+    if (i >= 2)
+      operands.push_back({Arg::kBuffer, p.m.programs[0].tasks[last[l]].results[0].index, 0, p.t, false});
+    last[l] = p.launch(p.d, l, "add", operands, {b},
+                       i < 2 ? std::vector<uint32_t>{0} : std::vector<uint32_t>{last[1 - l]});
+  }
+  const std::shared_ptr<Model> m = std::make_shared<Model>(p.m);
+  m->spaces[0].arena_bytes = 64 * 8 + 16;
+  m->spaces[0].lower_bound = 16 * 10007;
+  const auto begin = std::chrono::steady_clock::now();
+  const Status s = check_plan(*m);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  EXPECT_TRUE(s.ok()) << s.to_string();
+  EXPECT_LT(seconds, 1.0);
+}
+
+}  // namespace
+}  // namespace regie

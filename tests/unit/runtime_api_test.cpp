@@ -1,0 +1,157 @@
+// The runtime half of the embedding API, through its C functions and the C++ veneer over them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include "model/file.h"
+#include "regie/api/regie.hpp"
+#include "regie/c/engine.h"
+#include "regie_test_paths.h"
+#include "support/model_builder.h"
+
+namespace regie {
+namespace {
+
+using test::ModelBuilder;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// y = 3 * x for x: f32[N, 2], with N from 1 to 8.
+class RuntimeApi : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = ::testing::TempDir() + "runtime_api_" +
+            ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".rgm";
+    ModelBuilder b;
+    const uint32_t cpu = b.device("cpu", "fake_inline");
+    b.space("host", cpu);
+    b.m.name = "thrice";
+    b.input("x", 0);
+    const ModelDim n = b.symbol("N", 0, 0, 1, 8, 2);
+    const uint32_t t = b.f32({n, 2});
+    b.m.inputs[0].type = t;
+    const Arg h = b.buffer("h", 0, t, b.times(n, 8));
+    b.launch(cpu, 0, "scale:1.5", {{Arg::kInput, 0, 0, t, false}}, {h});
+    b.launch(cpu, 0, "scale:2", {h}, {b.output("y", t)});
+    b.m.kernels[1].flags = REGIE_KERNEL_REFERENCE;
+    b.m.ledger_json = "{\"stages\": [{\"name\": \"import\"}]}";
+    ASSERT_TRUE(save_model(*b.finish(), path_).ok());
+  }
+  void TearDown() override { std::remove(path_.c_str()); }
+  static api::Options fake() { return {{"plugin-path", REGIE_TEST_FAKE_DEVICE_DIR}}; }
+  std::string path_;
+};
+
+TEST_F(RuntimeApi, LoadQueryRun) {
+  const api::Model model = api::Model::load(path_);
+  ASSERT_EQ(model.inputs().size(), 1u);
+  const regie_port x = model.inputs()[0], y = model.outputs()[0];
+  EXPECT_STREQ(x.name, "x");
+  EXPECT_STREQ(x.dims_text, "[N,2]");
+  EXPECT_EQ(x.elem, REGIE_F32);
+  ASSERT_EQ(x.rank, 2);
+  EXPECT_LT(x.dims[0], 0);
+  EXPECT_EQ(x.dims[1], 2);
+  EXPECT_STREQ(y.name, "y");
+  EXPECT_STREQ(regie_model_input(model.get(), 9).name, "");
+
+  api::Session session(model, fake());
+  api::Context context = session.acquire();
+  const std::vector<float> values = {1, 2, 3, 4};
+  const int64_t dims[] = {2, 2};
+  const regie_tensor in = api::tensor<float>(values, dims);
+  const std::vector<regie_tensor> out = context.run({&in, 1});
+  EXPECT_THAT(api::values<float>(out[0]), ElementsAre(3, 6, 9, 12));
+  EXPECT_THAT(std::vector<int64_t>(out[0].dims, out[0].dims + 2), ElementsAre(2, 2));
+  const auto statistics = nlohmann::json::parse(context.statistics());
+  EXPECT_EQ(statistics["runs"], 1);
+  EXPECT_EQ(statistics["shapes_prepared"], 1);
+  EXPECT_EQ(statistics["last_shape_change"], "first run");
+}
+
+TEST_F(RuntimeApi, ReportHasLedgerAndFigures) {
+  const auto report = nlohmann::json::parse(api::Model::load(path_).report());
+  EXPECT_EQ(report["stages"][0]["name"], "import");
+  const auto& m = report["model"];
+  EXPECT_EQ(m["name"], "thrice");
+  EXPECT_EQ(m["inputs"][0]["dims"], "[N,2]");
+  EXPECT_EQ(m["tasks"]["all"], 2);
+  EXPECT_EQ(m["spaces"][0]["arena_bytes"], 16);
+  EXPECT_EQ(m["devices"][0]["kernels"], 2);
+  EXPECT_EQ(m["devices"][0]["reference_kernels"], 1);
+  EXPECT_EQ(m["symbols"][0]["upper"], 8);
+}
+
+TEST_F(RuntimeApi, ObjectsAreFreedInAnyOrder) {
+  regie_model* model = nullptr;
+  regie_session* session = nullptr;
+  regie_context* context = nullptr;
+  const regie_option options[] = {
+      {"plugin-path", REGIE_TEST_FAKE_DEVICE_DIR}, {"threads", "2"}, {"timeout-ms", "5000"}};
+  ASSERT_EQ(regie_model_load(path_.c_str(), &model), REGIE_OK);
+  ASSERT_EQ(regie_session_create(model, options, 3, &session), REGIE_OK) << regie_last_error();
+  ASSERT_EQ(regie_context_acquire(session, &context), REGIE_OK);
+  regie_model_release(model);
+  regie_session_release(session);
+  const std::vector<float> values = {1, 2};
+  const int64_t dims[] = {1, 2};
+  const regie_tensor in = api::tensor<float>(values, dims);
+  regie_tensor out{};
+  ASSERT_EQ(regie_run(context, &in, 1, &out, 1), REGIE_OK) << regie_last_error();
+  EXPECT_EQ(static_cast<const float*>(out.data)[1], 6);
+  regie_context_release(context);
+  regie_model_release(nullptr);
+  regie_session_release(nullptr);
+  regie_context_release(nullptr);
+}
+
+TEST_F(RuntimeApi, ErrorsHaveWordsOfTheirThread) {
+  const api::Model model = api::Model::load(path_);
+  regie_session* session = nullptr;
+  auto refused = [&](std::vector<regie_option> options) {
+    EXPECT_EQ(regie_session_create(model.get(), options.data(), options.size(), &session),
+              REGIE_INVALID_INPUT);
+    EXPECT_EQ(session, nullptr);
+    return std::string(regie_last_error());
+  };
+  EXPECT_THAT(refused({{"thread", "2"}}), HasSubstr("unknown option 'thread'; did you mean 'threads'?"));
+  EXPECT_THAT(refused({{"threads", "two"}}),
+              HasSubstr("option 'threads' must be a number from 1 to 1024, not 'two'"));
+  EXPECT_THAT(refused({{"threads", "1"}, {"threads", "2"}}), HasSubstr("given twice"));
+  EXPECT_THAT(refused({{"threads", nullptr}}), HasSubstr("option 0 has no value"));
+  std::thread([] { EXPECT_STREQ(regie_last_error(), ""); }).join();
+
+  regie_model* none = nullptr;
+  EXPECT_EQ(regie_model_load(nullptr, &none), REGIE_INVALID_INPUT);
+  EXPECT_EQ(regie_model_load("/nowhere.rgm", &none), REGIE_NOT_FOUND);
+  EXPECT_THAT(regie_last_error(), HasSubstr("/nowhere.rgm"));
+  EXPECT_EQ(regie_session_create(nullptr, nullptr, 0, &session), REGIE_INVALID_INPUT);
+  EXPECT_EQ(regie_session_create(model.get(), nullptr, 1, &session), REGIE_INVALID_INPUT);
+  EXPECT_EQ(regie_context_acquire(nullptr, nullptr), REGIE_INVALID_INPUT);
+  EXPECT_EQ(regie_run(nullptr, nullptr, 0, nullptr, 0), REGIE_INVALID_INPUT);
+  EXPECT_STREQ(regie_model_report(nullptr), "{}");
+
+  api::Session good(model, fake());
+  api::Context context = good.acquire();
+  const std::vector<float> values(18);
+  const int64_t dims[] = {9, 2};
+  const regie_tensor in = api::tensor<float>(values, dims);
+  try {
+    context.run({&in, 1});
+    FAIL();
+  } catch (const api::Error& e) {
+    EXPECT_EQ(e.code(), REGIE_INVALID_INPUT);
+    EXPECT_THAT(e.what(),
+                StartsWith("input 'x': dimension 0 (N) is 9; the model was compiled for N from 1 to 8"));
+  }
+  EXPECT_EQ(regie_run(context.get(), &in, 1, nullptr, 1), REGIE_INVALID_INPUT);
+  EXPECT_STREQ(regie_last_error(), "regie_run: inputs or outputs are NULL");
+}
+
+}  // namespace
+}  // namespace regie
