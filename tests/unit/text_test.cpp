@@ -7,7 +7,9 @@
 #include <cmath>
 #include <random>
 
+#include "base/file.h"
 #include "ir/verify.h"
+#include "regie_test_paths.h"
 #include "support/random_graph.h"
 #include "text/elements.h"
 #include "text/lexer.h"
@@ -149,6 +151,20 @@ graph(%x:f32[N,2],%w: weight f32[2,2])->(%y)where N in ..8{
   %v @space(1) = Relu(%z)
 }
 )rg");
+}
+
+// docs/graph.md: every block of text in it is a graph, in canonical form.
+TEST(Text, TheDocumentsGraphsAreCanonical) {
+  auto page = read_text_file(REGIE_TEST_SOURCE_DIR "/docs/graph.md");
+  ASSERT_TRUE(page.ok());
+  size_t blocks = 0;
+  for (size_t at = page->find("```rg\n"); at != std::string::npos; at = page->find("```rg\n", at)) {
+    at += 6;
+    std::string text = page->substr(at, page->find("```", at) - at);
+    EXPECT_EQ(canonical(text), text);
+    ++blocks;
+  }
+  EXPECT_EQ(blocks, 3u);
 }
 
 TEST(Text, RangesAreKnownBeforeTheTypesThatUseThem) {
