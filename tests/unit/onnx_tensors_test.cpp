@@ -203,6 +203,41 @@ TEST_F(OnnxExternal, RawDataStaysInTheFileWhereItIsAligned) {
   EXPECT_TRUE(seen[1]);
 }
 
+// Protobuf itself ends at 2 GiB; only the structure of a model goes through it. The file is a hole but for
+// its ends.
+TEST_F(OnnxExternal, ReadsInlineWeightsBeyond2GiB) {
+  const uint64_t count = 600'000'000, size = count * 4;
+  auto varint = [](uint64_t v) {
+    std::string text;
+    for (; v >= 0x80; v >>= 7) text += static_cast<char>(v | 0x80);
+    return text + static_cast<char>(v);
+  };
+  auto holding_hole = [&](size_t pad) {
+    const std::string head =
+        tensor_head("w", kFloat, {static_cast<int64_t>(count)}).text(12, std::string(pad, 'd')).bytes() +
+        "\x4a" + varint(size);
+    const std::string output = Message().message(12, Message().text(1, "w")).bytes();
+    const std::string tensor = "\x2a" + varint(head.size() + size) + head;
+    const std::string start =
+        Message().number(1, 8).bytes() + "\x3a" + varint(tensor.size() + size + output.size()) + tensor;
+    return std::pair(start, output + Message().message(8, import_of("", 21)).bytes());
+  };
+  size_t pad = 0;  // aligned, so that nothing is copied
+  while (holding_hole(pad).first.size() % 4 != 0) ++pad;
+  const auto [start, end] = holding_hole(pad);
+  const std::string path = (folder_ / "huge.onnx").string();
+  write(path, start);
+  fs::resize_file(path, start.size() + size);
+  std::ofstream(path, std::ios::binary | std::ios::app)
+      .write(end.data(), static_cast<std::streamsize>(end.size()));
+  auto g = regie::import_model(*host_, *ops_, path);
+  ASSERT_TRUE(g.ok()) << g.status().to_string();
+  const uint32_t w = (*g)->region(0).results[0];
+  EXPECT_EQ(type_text(**g, w), "f32[600000000]");
+  EXPECT_TRUE(is_mapped_from((*g)->tensor(w).data(), path));
+  EXPECT_EQ((*g)->tensor(w).as<float>()[count - 1], 0.0f);
+}
+
 TEST_F(OnnxExternal, OutlivesItsFile) {
   const std::string path = model_with(external("w", kFloat, {4}, "w.bin"));
   auto g = import_file(path);
