@@ -13,8 +13,6 @@ using namespace recording;  // NOLINT: the records are this file's vocabulary
 
 struct Edit::Impl {
   Graph& graph;
-  const OpSet* builder = nullptr;
-  Owner owner;
   std::vector<Entry> entries;
   std::vector<EditNote> notes;
   Patch patch;  // being recorded
@@ -33,24 +31,17 @@ struct Edit::Impl {
       next = {graph.next_value_id(), graph.next_node_id(), graph.next_region_id()};
   }
   bool knows_value(uint32_t v) const {
-    return graph.live_value(v) || (!builder && v >= graph.value_count() && v < next.value);
+    return graph.live_value(v) || (v >= graph.value_count() && v < next.value);
   }
-  bool knows_node(uint32_t n) const {
-    return graph.live(n) || (!builder && n >= graph.node_count() && n < next.node);
-  }
+  bool knows_node(uint32_t n) const { return graph.live(n) || (n >= graph.node_count() && n < next.node); }
   bool is_new_node(uint32_t n) const { return n >= patch.first.node; }
 
   Status wrong(std::string message) const {
-    if (builder) return bad_plugin(std::move(message));
     return bad_plugin("patch '" + patch.title + "': " + std::move(message));
   }
   Status ready() const {
-    if (builder || recording) return {};
+    if (recording) return {};
     return bad_plugin("a patch was changed outside of begin and commit");
-  }
-  Status patches_only(const char* what) const {
-    if (!builder) return ready();
-    return bad_plugin(std::string(what) + " is for patches only; a frontend builds the graph as it shall be");
   }
   Status need_value(uint32_t v, const char* what) const {
     if (knows_value(v)) return {};
@@ -66,15 +57,11 @@ struct Edit::Impl {
     for (Entry& e : after_patch) entries.push_back(std::move(e));
     after_patch.clear();
   }
-  uint32_t region() const { return open.empty() ? 0 : open.back(); }
-  Result<std::vector<uint32_t>> build_node(NodeSpec spec);
 };
 
 Edit::Edit(Graph& graph) : impl_(std::make_unique<Impl>(graph)) {}
-Edit::Edit(Graph& graph, const OpSet& ops) : impl_(std::make_unique<Impl>(graph)) { impl_->builder = &ops; }
 Edit::~Edit() = default;
 
-void Edit::set_owner(Owner owner) { impl_->owner = std::move(owner); }
 bool Edit::recording() const { return impl_->recording; }
 
 Status Edit::complete() const {
@@ -85,7 +72,6 @@ Status Edit::complete() const {
 
 Status Edit::begin(std::string_view title, uint32_t anchor) {
   Impl& m = *impl_;
-  if (m.builder) return m.patches_only("begin");
   if (m.recording)
     return m.wrong("it was neither committed nor abandoned when '" + std::string(title) + "' was begun");
   m.sync();
@@ -141,10 +127,7 @@ Result<uint32_t> Edit::constant(uint32_t kind, const regie_tensor& tensor, std::
   if (tensor.bytes != bytes || (bytes && !tensor.data))
     return m.wrong("constant '" + std::string(name) + "' has " + std::to_string(tensor.bytes) +
                    " bytes; its type needs " + std::to_string(bytes));
-  std::shared_ptr<const void> owner;
-  if (m.owner && !tensor.strides && tensor.elem != REGIE_STRING && bytes) owner = m.owner(tensor.data, bytes);
-  return constant(kind, owner ? Tensor::borrow(tensor.elem, dims, tensor.data, owner) : Tensor::copy(tensor),
-                  name);
+  return constant(kind, Tensor::copy(tensor), name);
 }
 
 Result<uint32_t> Edit::constant(uint32_t kind, Tensor tensor, std::string_view name) {
@@ -153,35 +136,9 @@ Result<uint32_t> Edit::constant(uint32_t kind, Tensor tensor, std::string_view n
   if (kind != REGIE_VALUE_CONSTANT && kind != REGIE_VALUE_WEIGHT)
     return m.wrong("a constant's kind must be REGIE_VALUE_CONSTANT or REGIE_VALUE_WEIGHT");
   if (!tensor) return m.wrong("constant '" + std::string(name) + "' has no data");
-  if (m.builder) return m.graph.add_constant(m.region(), kind, std::move(tensor), name);
   uint32_t id = m.next.value++;
   m.patch.steps.push_back(MakeConstant{kind, id, std::move(tensor), std::string(name)});
   return id;
-}
-
-Result<std::vector<uint32_t>> Edit::Impl::build_node(NodeSpec spec) {
-  std::string reader = "node '" + spec.name + "' (" + spec.op + ")";
-  for (uint32_t v : spec.operands)
-    if (v != REGIE_NONE && !graph.visible(v, region()))
-      return bad_plugin(reader + " reads " + graph.describe_value(v) +
-                        " of another region; captures must be operands");
-  for (uint32_t c : spec.control)
-    if (graph.node(c).region != region())
-      return bad_plugin(reader + " has a control edge from another region");
-  for (uint32_t r : spec.regions)
-    if (graph.region(r).parent != REGIE_NONE || graph.scope(r) != region())
-      return bad_plugin(reader + " takes a region that was not opened and closed for it");
-  if (spec.origins.empty()) {
-    std::string name = spec.name;
-    for (size_t i = 0; name.empty() && i < spec.result_names.size(); ++i) name = spec.result_names[i];
-    spec.origins.push_back(graph.add_origin(name + " (" + spec.op + ")"));
-  }
-  uint32_t n = graph.add_node(region(), spec);
-  REGIE_TRY(builder->check(graph, n));
-  // What the shape functions do not cover stays unknown here; whoever needs the shapes says so.
-  Status inferred = builder->infer(graph, n);
-  if (!inferred.ok() && inferred.code() != REGIE_UNSUPPORTED) return inferred;
-  return std::vector<uint32_t>(graph.results(n).begin(), graph.results(n).end());
 }
 
 Result<std::vector<uint32_t>> Edit::node(NodeSpec spec) {
@@ -201,11 +158,9 @@ Result<std::vector<uint32_t>> Edit::node(NodeSpec spec) {
       return m.wrong("attribute '" + a.name + "' of " + spec.op + " has no value");
   }
   for (uint32_t r : spec.regions)
-    if (r < (m.builder ? 1 : m.patch.first.region) ||
-        r >= (m.builder ? m.graph.region_count() : m.next.region) ||
+    if (r < m.patch.first.region || r >= m.next.region ||
         std::find(m.open.begin(), m.open.end(), r) != m.open.end() || !m.taken_regions.insert(r).second)
       return m.wrong(spec.op + " takes a region that was not opened and closed for it, or takes it twice");
-  if (m.builder) return m.build_node(std::move(spec));
   MakeNode step{m.next.node++, std::move(spec), {}};
   for (uint32_t i = 0; i < step.spec.result_count; ++i)
     step.results.push_back(i < step.spec.omitted.size() && step.spec.omitted[i] ? REGIE_NONE
@@ -222,13 +177,6 @@ Result<uint32_t> Edit::open_region(std::string_view name, std::span<const regie_
   args->clear();
   OpenRegion step{0, std::string(name), {}, {names.begin(), names.end()}};
   for (const regie_type& t : types) step.types.push_back(m.graph.copy_type(t));
-  if (m.builder) {
-    step.id = m.graph.add_region(name, m.region());
-    for (size_t i = 0; i < types.size(); ++i)
-      args->push_back(m.graph.add_argument(step.id, types[i], i < names.size() ? names[i] : std::string()));
-    m.open.push_back(step.id);
-    return step.id;
-  }
   uint32_t id = step.id = m.next.region++;
   for (size_t i = 0; i < types.size(); ++i) args->push_back(m.next.value++);
   m.open.push_back(id);
@@ -240,23 +188,15 @@ Status Edit::close_region(std::span<const uint32_t> results) {
   Impl& m = *impl_;
   REGIE_TRY(m.ready());
   if (m.open.empty()) return m.wrong("close_region without open_region");
-  for (uint32_t v : results) {
-    REGIE_TRY(m.need_value(v, "a region's result"));
-    if (m.builder && !m.graph.visible(v, m.region()))
-      return m.wrong("a region's result list reads " + m.graph.describe_value(v) + " of another region");
-  }
-  if (m.builder) {
-    m.graph.set_region_results(m.region(), results);
-  } else {
-    m.patch.steps.push_back(CloseRegion{{results.begin(), results.end()}});
-  }
+  for (uint32_t v : results) REGIE_TRY(m.need_value(v, "a region's result"));
+  m.patch.steps.push_back(CloseRegion{{results.begin(), results.end()}});
   m.open.pop_back();
   return {};
 }
 
 Status Edit::replace(uint32_t old_value, uint32_t new_value) {
   Impl& m = *impl_;
-  REGIE_TRY(m.patches_only("replace"));
+  REGIE_TRY(m.ready());
   REGIE_TRY(m.need_value(old_value, "what is replaced"));
   REGIE_TRY(m.need_value(new_value, "the replacement"));
   if (old_value == new_value) return m.wrong("it replaces a value by itself");
@@ -266,7 +206,7 @@ Status Edit::replace(uint32_t old_value, uint32_t new_value) {
 
 Status Edit::remove(uint32_t node) {
   Impl& m = *impl_;
-  REGIE_TRY(m.patches_only("remove"));
+  REGIE_TRY(m.ready());
   REGIE_TRY(m.need_node(node, "what is removed"));
   if (m.is_new_node(node)) return m.wrong("it removes a node that it makes itself");
   if (!m.removed_here.insert(node).second)
@@ -277,7 +217,7 @@ Status Edit::remove(uint32_t node) {
 
 Status Edit::set_operand(uint32_t node, uint32_t operand, uint32_t value) {
   Impl& m = *impl_;
-  REGIE_TRY(m.patches_only("set_operand"));
+  REGIE_TRY(m.ready());
   REGIE_TRY(m.need_node(node, "whose operand is set"));
   if (value != REGIE_NONE) REGIE_TRY(m.need_value(value, "the operand"));
   if (m.graph.live(node) && operand >= m.graph.node(node).operand_count)
@@ -298,7 +238,7 @@ Result<uint32_t> Edit::region_arg_count(uint32_t node, uint32_t which) const {
 Result<std::vector<uint32_t>> Edit::inline_region(uint32_t node, uint32_t which,
                                                   std::span<const uint32_t> args) {
   Impl& m = *impl_;
-  REGIE_TRY(m.patches_only("inline_region"));
+  REGIE_TRY(m.ready());
   REGIE_ASSIGN(uint32_t arg_count, region_arg_count(node, which));
   if (!m.open.empty()) return m.wrong("inline_region inside open_region");
   const regie_region& r = m.graph.region(m.graph.node(node).regions[which]);
@@ -340,15 +280,12 @@ Status Edit::set_type(uint32_t value, const regie_type& type) {
   Impl& m = *impl_;
   m.sync();
   REGIE_TRY(m.need_value(value, "whose type is set"));
-  bool changed = false;
-  if (m.builder) return assign_type(m.graph, value, type, &changed);
   m.assignments().push_back(SetType{value, m.graph.copy_type(type)});
   return {};
 }
 
 Status Edit::set_alias(uint32_t value, uint32_t base, uint64_t offset, std::string_view reason) {
   Impl& m = *impl_;
-  if (m.builder) return m.patches_only("set_alias");
   m.sync();
   REGIE_TRY(m.need_value(value, "whose alias is set"));
   if (base != REGIE_NONE) REGIE_TRY(m.need_value(base, "the alias base"));
@@ -358,7 +295,6 @@ Status Edit::set_alias(uint32_t value, uint32_t base, uint64_t offset, std::stri
 
 Status Edit::set_engine(uint32_t node, uint32_t engine, std::string_view reason) {
   Impl& m = *impl_;
-  if (m.builder) return m.patches_only("set_engine");
   m.sync();
   REGIE_TRY(m.need_node(node, "whose engine is set"));
   if (engine != REGIE_NONE && engine >= m.graph.view().engine_count)
@@ -370,7 +306,6 @@ Status Edit::set_engine(uint32_t node, uint32_t engine, std::string_view reason)
 
 Status Edit::set_space(uint32_t value, uint32_t space) {
   Impl& m = *impl_;
-  if (m.builder) return m.patches_only("set_space");
   m.sync();
   REGIE_TRY(m.need_value(value, "whose memory space is set"));
   m.assignments().push_back(SetSpace{value, space});
@@ -381,13 +316,10 @@ void Edit::note(uint32_t node, std::string_view kind, std::string_view text) {
   impl_->notes.push_back({node, std::string(kind), std::string(text)});
 }
 
-std::vector<EditNote> Edit::take_notes() { return std::exchange(impl_->notes, {}); }
-
 // ---- Applying ----
 
 Result<ApplyOutcome> Edit::apply(const OpSet& ops, const EditOptions& options) {
   Impl& m = *impl_;
-  if (m.builder) return m.patches_only("apply");
   REGIE_TRY(complete());
   ApplyOutcome out;
   std::vector<Entry> entries = std::exchange(m.entries, {});

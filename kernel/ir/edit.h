@@ -1,9 +1,6 @@
 // Edit: records patches and assignments, and applies them to a graph. The same object serves C++ code of the
 // kernel (rules) by its methods and plug-ins through `edit_api()`, the C table of regie/c/patch.h whose
 // contract holds for both.
-//
-// An Edit with an operator set is a *builder*: no patches, what is made is in the graph at once, checked and
-// inferred. Frontends get one.
 #pragma once
 
 #include <functional>
@@ -53,11 +50,6 @@ struct EditOptions {
 class Edit {
  public:
   explicit Edit(Graph& graph);
-  // A builder: begin, replace, remove ... are errors. A node without origins gets "name (Op)" of its own.
-  Edit(Graph& graph, const OpSet& ops);
-  // Builders: who keeps these bytes alive, so that constants need no copy; an empty pointer means copy them.
-  using Owner = std::function<std::shared_ptr<const void>(const void* data, uint64_t bytes)>;
-  void set_owner(Owner owner);
   ~Edit();
 
   Status begin(std::string_view title, uint32_t anchor);
@@ -87,7 +79,6 @@ class Edit {
   Status set_engine(uint32_t node, uint32_t engine, std::string_view reason);
   Status set_space(uint32_t value, uint32_t space);
   void note(uint32_t node, std::string_view kind, std::string_view text);
-  std::vector<EditNote> take_notes();  // builders; apply gives them otherwise
 
   // Applies all that was recorded since the last call: each patch is checked (ids, schema, types by
   // inference, order, region nesting, unread removals) and applied or refused as a whole; a refusal is an

@@ -127,8 +127,6 @@ class Graph {
   // Detached until a node takes it. `scope`: the region that the node will be in.
   uint32_t add_region(std::string_view name, uint32_t scope = REGIE_NONE);
   // Outputs of region 0 that have no name yet get the value's, or "output_<i>"; those that have one keep it.
-  // Replaces all attributes; names and values are copied. Sorted by name, none twice.
-  void set_attrs(uint32_t node, std::span<const regie_attr> attrs);
   void set_region_results(uint32_t region, std::span<const uint32_t> values);
   void set_region_result(uint32_t region, uint32_t index, uint32_t value);
   void set_output_names(std::span<const std::string> names);  // one a result of region 0
@@ -136,6 +134,8 @@ class Graph {
   void set_content(uint32_t value, std::span<const regie_dim> content);
   void set_value_name(uint32_t value, std::string_view name);
   void set_operand(uint32_t node, uint32_t operand, uint32_t value);
+  // Replaces all attributes, no name twice; names and values are copied.
+  void set_attrs(uint32_t node, std::span<const regie_attr> attrs);
   void set_origins(uint32_t node, std::span<const uint32_t> origins);  // sorted here, doubles removed
   void replace_uses(uint32_t old_value, uint32_t new_value);           // O(uses of old)
   void remove_node(uint32_t node);      // results must be unread; its regions die with it

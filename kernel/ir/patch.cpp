@@ -107,7 +107,19 @@ Status PatchApplier::step(const MakeNode& s) {
     for (uint32_t c : s.spec.control) edges_.emplace_back(c, n);
   }
   REGIE_TRY(ops_.check(graph_, n));
-  return ops_.infer(graph_, n);
+  return infer(n);
+}
+
+// Where types are not known yet, or no shape function covers the node, its types stay open: what it replaces
+// may tell them, and whoever needs them asks.
+Status PatchApplier::infer(uint32_t node) {
+  for (uint32_t v : graph_.operands(node)) {
+    if (v == REGIE_NONE) continue;
+    const regie_type& t = graph_.value(v).type;
+    if (t.elem == REGIE_ELEM_UNKNOWN || (t.rank < 0 && t.container == REGIE_TENSOR)) return {};
+  }
+  Status s = ops_.infer(graph_, node);
+  return s.code() == REGIE_UNSUPPORTED ? Status() : s;
 }
 
 Status PatchApplier::step(const OpenRegion& s) {

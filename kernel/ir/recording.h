@@ -133,6 +133,7 @@ class PatchApplier {
   Status step(const Remove& s);
   Status step(const SetOperand& s);
   Status step(const InlineRegion& s);
+  Status infer(uint32_t node);
   uint32_t region() const { return open_.empty() ? home_ : open_.back(); }
   Status check_visible(uint32_t value, uint32_t region, const std::string& reader) const;
   void rewire(regie_use use, uint32_t value);

@@ -126,7 +126,8 @@ class Printer {
     // In the order of the text: those without data stand among the graph's parameters.
     std::vector<uint32_t>& constants = frames_.back().constants;
     if (region == 0)
-      std::stable_partition(constants.begin(), constants.end(), [&](uint32_t v) { return !g_.value(v).data; });
+      std::stable_partition(constants.begin(), constants.end(),
+                            [&](uint32_t v) { return !g_.value(v).data; });
     for (uint32_t v : constants) label(v);
   }
 

@@ -218,7 +218,7 @@ TEST_P(Kernels, SurviveDamage) {
     EXPECT_EQ(backend.device.try_load(cut), REGIE_CORRUPT)
         << size << " of " << kernel.blob.size() << " bytes";
   }
-  for (size_t at = 0; at < kernel.blob.size(); at += 1 + at / 64) {
+  for (size_t at = 0; at < kernel.blob.size(); at += 1 + at / 32) {
     Kernel bad = kernel;
     bad.blob[at] = static_cast<char>(bad.blob[at] ^ 0x41);
     const regie_status code = backend.device.try_load(bad);

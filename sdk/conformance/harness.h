@@ -17,28 +17,27 @@
 
 namespace regie::conformance {
 
-// --- host
-// --------------------------------------------------------------------------------------------------------
+// ---- host ----
 
 // One a process. Reference kernels come from the libraries given to `add_reference_kernels`.
 const regie_host* host();
 // The words of the calling thread's last failure, forgotten by this call.
 std::string take_failure();
+class Library;
 // "" or why the library cannot serve.
-std::string add_reference_kernels(const std::string& path);
+std::string add_reference_kernels(const Library& library);
 
 // A plug-in library; stays open for ever, like in Regie.
 class Library {
  public:
   // Throws std::runtime_error with the reason.
   explicit Library(const std::string& path);
+  explicit Library(const regie_plugin_entry_t& linked_in) : entry_(&linked_in) {}
   const regie_plugin_entry_t& entry() const { return *entry_; }
   const regie_engine_table* engines() const;  // NULL: has none
   const regie_device_table* devices() const;
-  void* handle() const { return handle_; }
 
  private:
-  void* handle_;
   const regie_plugin_entry_t* entry_;
 };
 
@@ -62,8 +61,7 @@ class Settings {
   regie_config config_{};
 };
 
-// --- nodes
-// -------------------------------------------------------------------------------------------------------
+// ---- nodes ----
 
 struct TensorData {
   regie_elem elem = REGIE_ELEM_UNKNOWN;  // unknown: absent
@@ -133,8 +131,7 @@ class Node {
   regie_engine_shapes shapes_{};
 };
 
-// --- kernels
-// -----------------------------------------------------------------------------------------------------
+// ---- kernels ----
 
 struct PackedWeight {
   uint32_t operand;

@@ -19,6 +19,10 @@
 #endif
 #endif
 
+// The hooks' own frames are told from a caller's by lying between these two.
+#define REGIE_HOOK __attribute__((noinline, section("regie_alloc_hooks")))
+extern "C" const char __start_regie_alloc_hooks[], __stop_regie_alloc_hooks[];
+
 namespace {
 
 constexpr size_t kPlaces = 16, kNames = 8;
@@ -43,14 +47,15 @@ bool is_runtime_library(const char* file) {
   return false;
 }
 
-__attribute__((noinline)) void note(size_t bytes) {
+REGIE_HOOK void note(size_t bytes) {
   if (!on.load(std::memory_order_relaxed) || inside) return;
   inside = true;
   void* frames[48];
   const int count = backtrace(frames, 48);
   void* at = nullptr;
   bool foreign = false;
-  for (int i = 2; i < count; ++i) {  // after this function and the hook that called it
+  for (int i = 0; i < count; ++i) {
+    if (frames[i] >= __start_regie_alloc_hooks && frames[i] < __stop_regie_alloc_hooks) continue;
     Dl_info info{};
     if (!dladdr(frames[i], &info) || !info.dli_fname) continue;
     if (is_runtime_library(info.dli_fname)) continue;
@@ -74,7 +79,7 @@ __attribute__((noinline)) void note(size_t bytes) {
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*, size_t),
                                                          void (*)(const volatile void*));
 namespace {
-void hook_malloc(const volatile void*, size_t bytes) { note(bytes); }
+REGIE_HOOK void hook_malloc(const volatile void*, size_t bytes) { note(bytes); }
 void hook_free(const volatile void*) {}
 void install() {
   static const int done = __sanitizer_install_malloc_and_free_hooks(hook_malloc, hook_free);
@@ -89,27 +94,27 @@ void* __libc_realloc(void*, size_t);
 void* __libc_memalign(size_t, size_t);
 void __libc_free(void*);
 
-void* malloc(size_t bytes) {
+REGIE_HOOK void* malloc(size_t bytes) {
   note(bytes);
   return __libc_malloc(bytes);
 }
-void* calloc(size_t n, size_t bytes) {
+REGIE_HOOK void* calloc(size_t n, size_t bytes) {
   note(n * bytes);
   return __libc_calloc(n, bytes);
 }
-void* realloc(void* p, size_t bytes) {
+REGIE_HOOK void* realloc(void* p, size_t bytes) {
   note(bytes);
   return __libc_realloc(p, bytes);
 }
-void* memalign(size_t alignment, size_t bytes) {
+REGIE_HOOK void* memalign(size_t alignment, size_t bytes) {
   note(bytes);
   return __libc_memalign(alignment, bytes);
 }
-void* aligned_alloc(size_t alignment, size_t bytes) {
+REGIE_HOOK void* aligned_alloc(size_t alignment, size_t bytes) {
   note(bytes);
   return __libc_memalign(alignment, bytes);
 }
-int posix_memalign(void** p, size_t alignment, size_t bytes) {
+REGIE_HOOK int posix_memalign(void** p, size_t alignment, size_t bytes) {
   note(bytes);
   *p = __libc_memalign(alignment, bytes);
   return *p ? 0 : 12;

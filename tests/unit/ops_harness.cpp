@@ -96,10 +96,11 @@ regie_status set_content(const regie_shape_request* self, uint32_t i, const regi
   return REGIE_OK;
 }
 
-// Exactly `bytes` bytes, at least 64-aligned, filled with a pattern that is no plausible answer.
+// Exactly `bytes` bytes, aligned to 64, filled with a pattern that is no plausible answer.
 struct Block {
   explicit Block(uint64_t bytes) : size(bytes) {
-    data = bytes == 0 ? nullptr : std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+    data = nullptr;
+    if (bytes != 0 && posix_memalign(&data, 64, bytes) != 0) std::abort();
     if (bytes != 0) std::memset(data, 0xa5, bytes);
   }
   Block(Block&& other) noexcept : size(other.size), data(std::exchange(other.data, nullptr)) {}

@@ -222,6 +222,19 @@ TEST(RulesCheck, SameSeedSameReport) {
   EXPECT_EQ(a->to_text(), b->to_text());
 }
 
+TEST(RulesCheck, ExampleOfTheDocumentationPasses) {
+  std::ifstream in(REGIE_TEST_SOURCE_DIR "/docs/rules.md");
+  std::string page((std::istreambuf_iterator<char>(in)), {});
+  size_t from = page.find("```toml\n") + 8, to = page.find("```", from);
+  ASSERT_NE(to, std::string::npos);
+  const World& w = World::get();
+  auto rules = parse_rules(page.substr(from, to - from), "docs/rules.md", w.ops->schemas());
+  ASSERT_TRUE(rules.ok()) << rules.status().to_string();
+  auto report = check_rules(**rules, w.ops->schemas(), *w.ops);
+  ASSERT_TRUE(report.ok()) << report.status().to_string();
+  EXPECT_TRUE(report->passed()) << report->to_text();
+}
+
 // Several seeds, as one may be lucky. Every rule fires in variants too, not only as its author wrote it.
 TEST(RulesCheck, RulesOfTheProductPass) {
   const World& w = World::get();

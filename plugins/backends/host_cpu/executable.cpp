@@ -78,8 +78,7 @@ ReferenceScratch plan_reference_scratch(uint64_t kernel_bytes, const regie_tenso
   return plan;
 }
 
-// --- reference
-// ---------------------------------------------------------------------------------------------------
+// ---- reference ----
 
 ReferenceRun::ReferenceRun(const regie::sdk::WordCatcher& catcher, const regie::sdk::OpBlob& op,
                            const PrepareRequest& r, uint32_t operand, Bytes unpacked)
@@ -117,8 +116,7 @@ regie_status ReferenceRun::run(const regie_launch& launch, std::string* words) {
   return kernel_.run(catcher_, operands_.data(), launch.results, launch.scratch, words);
 }
 
-// --- oneDNN
-// ------------------------------------------------------------------------------------------------------
+// ---- oneDNN ----
 
 void DnnlRun::add(Memory& memory, int argument, uint32_t operand) {
   args_.push_back({argument, memory.get()});

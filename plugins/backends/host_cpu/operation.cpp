@@ -65,8 +65,7 @@ void check_tensors(const Request& r) {
   if (r.results.empty() || r.results[0].elem == REGIE_ELEM_UNKNOWN) refuse("the first result is absent");
 }
 
-// --- activations
-// -------------------------------------------------------------------------------------------------
+// ---- activations ----
 
 struct Activation {
   std::string_view name;
@@ -105,8 +104,7 @@ void append_activation(const Attrs& attrs, std::vector<PostOp>& post) {
   refuse("oneDNN has no post-op for the activation '" + std::string(name) + "'");
 }
 
-// --- windows: what convolution and pooling share
-// -----------------------------------------------------------------
+// ---- windows: what convolution and pooling share ----
 
 std::vector<int64_t> geometry(const Attrs& attrs, std::string_view name, int spatial, int64_t fallback,
                               int64_t least, int lists = 1) {
@@ -171,8 +169,7 @@ double product(std::span<const int64_t> dims) {
   return n;
 }
 
-// --- convolution
-// -------------------------------------------------------------------------------------------------
+// ---- convolution ----
 
 Operation convolution(const Request& r) {
   Operation op;
@@ -218,8 +215,7 @@ Operation convolution(const Request& r) {
   return op;
 }
 
-// --- matmul
-// ------------------------------------------------------------------------------------------------------
+// ---- matmul ----
 
 // Right-aligned to `rank` axes with 1 in front.
 std::vector<int64_t> aligned(std::span<const int64_t> dims, size_t rank) {
@@ -333,8 +329,7 @@ Operation matmul(const Request& r) {
   return op;
 }
 
-// --- pooling
-// -----------------------------------------------------------------------------------------------------
+// ---- pooling ----
 
 Operation pooling_base(const Request& r, bool* ceiled) {
   Operation op;

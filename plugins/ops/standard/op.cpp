@@ -43,7 +43,6 @@ Infer::Infer(const regie_host* host, const regie_shape_request& request)
     : op(sdk::sv(request.op)),
       attrs(request.attrs, request.attr_count),
       dims(host, request.dims),
-      host_(host),
       request_(request) {}
 
 const regie_operand_info& Infer::in(uint32_t i) const {

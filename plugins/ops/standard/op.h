@@ -71,7 +71,6 @@ class Infer {
   [[noreturn]] void unsupported(const std::string& message) const;
 
  private:
-  const regie_host* host_;
   const regie_shape_request& request_;
 };
 
