@@ -1,6 +1,7 @@
 #include "passes/compiler.h"
 
 #include <chrono>
+#include <cstdlib>
 
 #include "base/file.h"
 #include "ir/verify.h"
@@ -62,7 +63,10 @@ Result<Compiled> compile_in(CompileState& state, const std::string& path, std::s
   state.ledger.operators_imported = state.graph->live_node_count();
   VerifyOptions verify_options;
   verify_options.ops = state.ops.get();
-  if (options.verify) REGIE_TRY(verify(*state.graph, verify_options).while_doing("verifying the imported graph"));
+  if (options.verify) {
+    REGIE_TRY(verify(*state.graph, verify_options).while_doing("verifying the imported graph"));
+    if (std::getenv("REGIE_VERIFY_TEXT")) REGIE_TRY(check_round_trip(*state.graph));
+  }
   keep_portable(state);
   REGIE_TRY(state.open_engines());
   state.bind_symbols();

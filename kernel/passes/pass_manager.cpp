@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <variant>
@@ -429,7 +430,10 @@ Status Manager::run(const Pipeline& pipeline) {
     if (state_.options.verify) {
       VerifyOptions verify_options;
       verify_options.ops = state_.ops.get();
-      REGIE_TRY(verify(*state_.graph, verify_options).while_doing("verifying the graph after stage '" + stage.name + "'"));
+      const std::string what = "verifying the graph after stage '" + stage.name + "'";
+      REGIE_TRY(verify(*state_.graph, verify_options).while_doing(what));
+      // Tests set this: every graph that they make must survive its text.
+      if (std::getenv("REGIE_VERIFY_TEXT")) REGIE_TRY(check_round_trip(*state_.graph).while_doing(what));
     }
   }
   return {};

@@ -36,6 +36,9 @@ Result<std::unique_ptr<Graph>> parse(std::string_view text, const std::string& f
 Result<std::vector<std::unique_ptr<Graph>>> parse_all(std::string_view text, const std::string& file_name,
                                                       const ParseOptions& options = {});
 
+// INTERNAL if the graph does not come back from its text as it was: parse(print(g)) == g.
+Status check_round_trip(const Graph& graph);
+
 // Structural equality up to ids: names, order, types, attributes, constants' bytes, provenance. Says the
 // first difference.
 Status same_graph(const Graph& a, const Graph& b);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "regie_test_paths.h"
+#include "support/alloc_counter.h"
 #include "support/api_model.h"
 #include "support/process.h"
 
@@ -94,6 +95,29 @@ TEST_P(DigitsTest, SameInputSameBytes) {
     ASSERT_EQ(regie_model_save(model.get(), scratch.path(name).c_str()), REGIE_OK);
   }
   EXPECT_TRUE(slurp(scratch.path("a.rgm")) == slurp(scratch.path("b.rgm"))) << "two compiles gave different files";
+}
+
+TEST_P(DigitsTest, ARunAllocatesNothingAfterTheFirst) {
+  Digits d;
+  ModelPtr model = compile_file(kFolder + "digits.onnx", options());
+  ASSERT_TRUE(model) << regie_last_error();
+  Runner runner(model, {{"threads", GetParam().threads}});
+  ASSERT_TRUE(runner.ready()) << regie_last_error();
+  Tensor one = rows(d.images, 0, 1), seven = rows(d.images, 1, 7);
+  regie_tensor output{};
+  auto run = [&](const Tensor& x) {
+    output = {};
+    return regie_run(runner.context(), &x.view(), 1, &output, 1);
+  };
+  for (int i = 0; i < 2; ++i)
+    for (const Tensor* x : {&one, &seven}) ASSERT_EQ(run(*x), REGIE_OK) << regie_last_error();
+  AllocCounter counter;
+  counter.start();
+  regie_status status = REGIE_OK;
+  for (int i = 0; i < 20 && !status; ++i) status = run(i % 2 ? one : seven);
+  counter.stop();
+  EXPECT_EQ(status, REGIE_OK) << regie_last_error();
+  EXPECT_EQ(counter.count(), 0u) << ::testing::PrintToString(counter.places());
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, DigitsTest,
