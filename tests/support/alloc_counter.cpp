@@ -42,6 +42,14 @@ bool is_runtime_library(const char* file) {
   return false;
 }
 
+// Instances of the standard library's templates: of several libraries that have one, the dynamic linker takes any.
+bool is_shared_template(const char* symbol) {
+  if (!symbol) return false;
+  for (const char* start : {"_ZNSt", "_ZNKSt", "_ZSt", "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx"})
+    if (std::strncmp(symbol, start, std::strlen(start)) == 0) return true;
+  return false;
+}
+
 __attribute__((noinline)) void note(size_t bytes) {
   if (!on.load(std::memory_order_relaxed) || inside) return;
   inside = true;
@@ -49,10 +57,13 @@ __attribute__((noinline)) void note(size_t bytes) {
   const int count = backtrace(frames, 48);
   void* at = nullptr;
   bool foreign = false;
-  for (int i = 2; i < count; ++i) {  // after this function and the hook that called it
+  // Begins after the hook that called this function; before it may stand a sanitizer's own frame.
+  int first = 0;
+  while (first < count && frames[first] != __builtin_return_address(0)) ++first;
+  for (int i = first + 1; i < count; ++i) {
     Dl_info info{};
     if (!dladdr(frames[i], &info) || !info.dli_fname) continue;
-    if (is_runtime_library(info.dli_fname)) continue;
+    if (is_runtime_library(info.dli_fname) || is_shared_template(info.dli_sname)) continue;
     at = frames[i];
     for (size_t k = 0; k < excluded_count; ++k) foreign = foreign || contains(info.dli_fname, excluded_names[k].data());
     break;
