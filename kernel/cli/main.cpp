@@ -21,9 +21,11 @@ constexpr Command kCommands[] = {
 void usage(std::FILE* out) {
   std::fprintf(out, "Usage: regie COMMAND [options]\n\n");
   for (const Command& c : kCommands) std::fprintf(out, "  %-9s %s\n", c.name, c.summary);
-  std::fprintf(out,
-               "\nregie COMMAND --help says more; -v before the command shows a line a stage, -vv everything.\n"
-               "\nExample:\n  regie compile model.onnx -o model.rgm\n  regie run model.rgm --input x=image.npy --output-dir out\n");
+  std::fprintf(
+      out,
+      "\nregie COMMAND --help says more; -v before the command shows a line a stage, -vv everything.\n"
+      "\nExample:\n  regie compile model.onnx -o model.rgm\n  regie run model.rgm --input x=image.npy "
+      "--output-dir out\n");
 }
 
 }  // namespace
@@ -62,7 +64,8 @@ int main(int argc, char** argv) {
     return 0;
   }
   auto near = regie::nearest_name(argv[at], names);
-  std::fprintf(stderr, "regie: there is no command '%s'%s\n", argv[at], near ? ("; did you mean '" + *near + "'?").c_str() : "");
+  std::fprintf(stderr, "regie: there is no command '%s'%s\n", argv[at],
+               near ? ("; did you mean '" + *near + "'?").c_str() : "");
   usage(stderr);
   return 2;
 }

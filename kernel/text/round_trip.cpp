@@ -18,7 +18,8 @@ Status check_round_trip(const Graph& graph) {
   if (!back.ok())
     return internal_error("the graph's text cannot be read again: " + back.status().to_string());
   REGIE_TRY(same_graph(graph, **back).while_doing("comparing the graph with what its text gives"));
-  return print(**back) == text ? Status() : internal_error("the graph's text changes when it is read and printed again");
+  return print(**back) == text ? Status()
+                               : internal_error("the graph's text changes when it is read and printed again");
 }
 
 }  // namespace regie

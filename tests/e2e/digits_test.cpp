@@ -36,7 +36,8 @@ void PrintTo(const Way& w, std::ostream* out) { *out << w.name; }
 class DigitsTest : public ::testing::TestWithParam<Way> {
  protected:
   Options options() const {
-    return {{"target", GetParam().target}, {"optimise", GetParam().optimise}, {"threads", GetParam().threads}};
+    return {
+        {"target", GetParam().target}, {"optimise", GetParam().optimise}, {"threads", GetParam().threads}};
   }
 };
 
@@ -51,7 +52,8 @@ TEST_P(DigitsTest, EveryImageOneCompileManyBatches) {
       int64_t count = std::min<int64_t>(batch, 360 - first);
       auto out = runner.run({{"x", rows(d.images, first, count)}});
       ASSERT_EQ(runner.status(), REGIE_OK) << regie_last_error();
-      ASSERT_TRUE(close(out.at("scores"), rows(d.scores, first, count))) << "batch " << batch << " at image " << first;
+      ASSERT_TRUE(close(out.at("scores"), rows(d.scores, first, count)))
+          << "batch " << batch << " at image " << first;
     }
   }
 }
@@ -81,7 +83,8 @@ TEST_P(DigitsTest, OfflineModelInANewProcess) {
   for (int64_t batch : {1, 7, 360}) {
     std::string input = scratch.path("x.npy"), out = scratch.path("out");
     ASSERT_TRUE(cli::write_npy(input, rows(d.images, 0, batch).view()).ok());
-    ProcessResult r = run_regie("run " + shell_word(rgm) + " --input x=" + shell_word(input) + " --output-dir " + shell_word(out));
+    ProcessResult r = run_regie("run " + shell_word(rgm) + " --input x=" + shell_word(input) +
+                                " --output-dir " + shell_word(out));
     ASSERT_EQ(r.exit_code, 0) << r.err;
     EXPECT_TRUE(close(load_npy(out + "/scores.npy"), rows(d.scores, 0, batch))) << "batch " << batch;
   }
@@ -94,7 +97,8 @@ TEST_P(DigitsTest, SameInputSameBytes) {
     ASSERT_TRUE(model) << regie_last_error();
     ASSERT_EQ(regie_model_save(model.get(), scratch.path(name).c_str()), REGIE_OK);
   }
-  EXPECT_TRUE(slurp(scratch.path("a.rgm")) == slurp(scratch.path("b.rgm"))) << "two compiles gave different files";
+  EXPECT_TRUE(slurp(scratch.path("a.rgm")) == slurp(scratch.path("b.rgm")))
+      << "two compiles gave different files";
 }
 
 TEST_P(DigitsTest, ARunAllocatesNothingAfterTheFirst) {
@@ -121,8 +125,10 @@ TEST_P(DigitsTest, ARunAllocatesNothingAfterTheFirst) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, DigitsTest,
-                         ::testing::Values(Way{"host", "host_cpu", "1", "1"}, Way{"host_2_threads", "host_cpu", "1", "2"},
-                                           Way{"host_plain", "host_cpu", "0", "1"}, Way{"null", "host_and_null", "1", "1"},
+                         ::testing::Values(Way{"host", "host_cpu", "1", "1"},
+                                           Way{"host_2_threads", "host_cpu", "1", "2"},
+                                           Way{"host_plain", "host_cpu", "0", "1"},
+                                           Way{"null", "host_and_null", "1", "1"},
                                            Way{"null_plain", "host_and_null", "0", "1"}),
                          [](const auto& info) { return std::string(info.param.name); });
 

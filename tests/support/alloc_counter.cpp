@@ -47,7 +47,8 @@ bool is_runtime_library(const char* file) {
   return false;
 }
 
-// Instances of the standard library's templates: of several libraries that have one, the dynamic linker takes any.
+// Instances of the standard library's templates: of several libraries that have one, the dynamic linker takes
+// any.
 bool is_shared_template(const char* symbol) {
   if (!symbol) return false;
   for (const char* start : {"_ZNSt", "_ZNKSt", "_ZSt", "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx"})
