@@ -3,7 +3,7 @@
 // sessions share it.
 //
 // Sizes and offsets of models with symbolic dimensions: a buffer's size is an expression; its offset is the
-// greatest end of the buffers in `below` (those that share time with it and lie beneath it in the reference
+// greatest end of the buffers in `below` (its neighbours beneath it, while it lives, in the reference
 // plan). So one evaluation in the order of `placement_order` gives offsets that are valid for every shape,
 // and equal the plan at the reference shape.
 #pragma once

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -36,6 +38,7 @@ class Emitter {
   Status emit_symbols();
   Status emit_spaces();
   Status emit_buffers();
+  void order_buffers();
   Status emit_region(uint32_t region, ModelProgram* program);
   Result<ModelTask> make_task(const ScheduledTask& t);
   Status emit_outputs();
@@ -256,30 +259,51 @@ Status Emitter::emit_buffers() {
     m.buffers.push_back(std::move(out));
   }
   if (m.symbols.empty()) return {};
-  // Who lies beneath whom, among those that share time: for every shape each pair keeps that order.
-  std::vector<uint32_t> by_start(m.buffers.size());
-  for (uint32_t i = 0; i < by_start.size(); ++i) by_start[i] = i;
-  m.placement_order = by_start;
-  std::stable_sort(m.placement_order.begin(), m.placement_order.end(),
-                   [&](uint32_t a, uint32_t b) { return m.buffers[a].offset < m.buffers[b].offset; });
-  std::stable_sort(by_start.begin(), by_start.end(),
-                   [&](uint32_t a, uint32_t b) { return m.buffers[a].lower < m.buffers[b].lower; });
-  std::vector<uint32_t> rank(m.buffers.size());
-  for (uint32_t i = 0; i < rank.size(); ++i) rank[m.placement_order[i]] = i;
-  std::vector<uint32_t> live;
-  for (uint32_t b : by_start) {
-    std::erase_if(live, [&](uint32_t o) { return m.buffers[o].upper <= m.buffers[b].lower; });
-    for (uint32_t o : live) {
-      if (m.buffers[o].space != m.buffers[b].space) continue;
-      if (rank[o] < rank[b])
-        m.buffers[b].below.push_back(o);
-      else
-        m.buffers[o].below.push_back(b);
-    }
-    live.push_back(b);
-  }
-  for (ModelBuffer& b : m.buffers) std::sort(b.below.begin(), b.below.end());
+  order_buffers();
   return {};
+}
+
+// Who lies beneath whom, for every shape as in the plan. A sweep over time keeps the live buffers of each space in the
+// order of their offsets and links neighbours whenever two become such: any two that share a step are then linked through
+// those between them, with two or three links a buffer however many live at once.
+void Emitter::order_buffers() {
+  Model& m = *model_;
+  std::vector<uint32_t>& order = m.placement_order;
+  for (uint32_t i = 0; i < m.buffers.size(); ++i) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return std::pair(m.buffers[a].offset, state_.buffers[a].size) < std::pair(m.buffers[b].offset, state_.buffers[b].size);
+  });
+  struct Change {
+    uint64_t step;
+    bool starts;  // ends come first: lifetimes are half open
+    uint32_t rank;
+  };
+  std::vector<Change> changes;
+  for (uint32_t rank = 0; rank < order.size(); ++rank) {
+    changes.push_back({m.buffers[order[rank]].lower, true, rank});
+    changes.push_back({m.buffers[order[rank]].upper, false, rank});
+  }
+  std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+    return std::tie(a.step, a.starts, a.rank) < std::tie(b.step, b.starts, b.rank);
+  });
+  std::vector<std::set<uint32_t>> live(m.spaces.size());
+  auto link = [&](uint32_t below, uint32_t above) { m.buffers[order[above]].below.push_back(order[below]); };
+  for (const Change& c : changes) {
+    std::set<uint32_t>& ranks = live[m.buffers[order[c.rank]].space];
+    auto it = c.starts ? ranks.insert(c.rank).first : ranks.find(c.rank);
+    const bool has_below = it != ranks.begin(), has_above = std::next(it) != ranks.end();
+    if (c.starts) {
+      if (has_below) link(*std::prev(it), c.rank);
+      if (has_above) link(c.rank, *std::next(it));
+    } else {
+      if (has_below && has_above) link(*std::prev(it), *std::next(it));
+      ranks.erase(it);
+    }
+  }
+  for (ModelBuffer& b : m.buffers) {
+    std::sort(b.below.begin(), b.below.end());
+    b.below.erase(std::unique(b.below.begin(), b.below.end()), b.below.end());
+  }
 }
 
 bool Emitter::skipped(uint32_t node) {
