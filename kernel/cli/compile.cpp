@@ -105,7 +105,9 @@ int command_compile(const Arguments& arguments) {
     std::printf("%s\n", regie_model_report(model));
   } else {
     summary(path.c_str(), Json::parse(regie_model_report(model)));
-    line("wrote", output + ", " + grouped(std::filesystem::file_size(output)) + " bytes");
+    std::error_code error;  // a device has no size
+    const auto size = std::filesystem::file_size(output, error);
+    line("wrote", output + (error ? "" : ", " + grouped(size) + " bytes"));
   }
   regie_model_release(model);
   return 0;

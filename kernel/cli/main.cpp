@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <cstring>
+#include <exception>
 
 #include "base/log.h"
 #include "base/toml.h"
@@ -28,9 +29,7 @@ void usage(std::FILE* out) {
       "--output-dir out\n");
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   int at = 1;
   for (; at < argc && argv[at][0] == '-'; ++at) {
     std::string flag = argv[at];
@@ -68,4 +67,15 @@ int main(int argc, char** argv) {
                near ? ("; did you mean '" + *near + "'?").c_str() : "");
   usage(stderr);
   return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "regie: unexpected failure, please report it: %s\n", e.what());
+  }
+  return 1;
 }

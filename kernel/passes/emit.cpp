@@ -263,15 +263,17 @@ Status Emitter::emit_buffers() {
   return {};
 }
 
-// Who lies beneath whom, for every shape as in the plan. A sweep over time keeps the live buffers of each space in the
-// order of their offsets and links neighbours whenever two become such: any two that share a step are then linked through
-// those between them, with two or three links a buffer however many live at once.
+// Who lies beneath whom, for every shape as in the plan. A sweep over time keeps the live buffers of each
+// space in the order of their offsets and links neighbours whenever two become such: any two that share a
+// step are then linked through those between them, with two or three links a buffer however many live at
+// once.
 void Emitter::order_buffers() {
   Model& m = *model_;
   std::vector<uint32_t>& order = m.placement_order;
   for (uint32_t i = 0; i < m.buffers.size(); ++i) order.push_back(i);
   std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    return std::pair(m.buffers[a].offset, state_.buffers[a].size) < std::pair(m.buffers[b].offset, state_.buffers[b].size);
+    return std::pair(m.buffers[a].offset, state_.buffers[a].size) <
+           std::pair(m.buffers[b].offset, state_.buffers[b].size);
   });
   struct Change {
     uint64_t step;

@@ -218,6 +218,8 @@ class Builder {
       return unsupported("values of type " + std::string(elem_name(t.elem)) + " cannot be planned",
                          g_.describe_value(value));
     b->size_dim = bits >= 8 ? dims.mul(count, bits / 8) : dims.op(REGIE_DIM_CEILDIV, count, 8 / bits);
+    if (b->size_dim == REGIE_DIM_UNKNOWN)
+      return unsupported("its size in bytes is more than 64 bits can hold", g_.describe_value(value));
     REGIE_ASSIGN(int64_t bytes, state_.reference_value(b->size_dim));
     b->size = static_cast<uint64_t>(bytes);
     return {};

@@ -109,5 +109,28 @@ TEST(Boundary, PluginsBuiltOutsideTheTreeGiveTheSameModel) {
   }
 }
 
+TEST(Boundary, AnEmbeddingProgramBuildsAgainstThePrefix) {
+  Scratch scratch;
+  const std::string prefix = scratch.path("prefix");
+  ASSERT_NO_FATAL_FAILURE(must(shell_word(REGIE_TEST_CMAKE) + " --install " +
+                               shell_word(REGIE_TEST_BUILD_DIR) + " --prefix " + shell_word(prefix)));
+  ASSERT_NO_FATAL_FAILURE(must(shell_word(REGIE_TEST_CMAKE) + " -G Ninja -S " +
+                               shell_word(prefix + "/share/regie/sdk/examples/embed") + " -B " +
+                               shell_word(scratch.path("build")) +
+                               " -DCMAKE_PREFIX_PATH=" + shell_word(prefix)));
+  ASSERT_NO_FATAL_FAILURE(
+      must(shell_word(REGIE_TEST_CMAKE) + " --build " + shell_word(scratch.path("build"))));
+  const std::string embed = shell_word(scratch.path("build/embed"));
+  ASSERT_NO_FATAL_FAILURE(must(shell_word(prefix + "/bin/regie") + " compile " + shell_word(kDigits) +
+                               " -o " + shell_word(scratch.path("d.rgm"))));
+  for (const std::string& arguments :
+       {shell_word(kDigits), shell_word(kDigits) + " host_and_null", shell_word(scratch.path("d.rgm"))}) {
+    ProcessResult r = run_shell(embed + " " + arguments);
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    EXPECT_EQ(r.out, "scores: 2 dimensions, 40 bytes\n");
+  }
+  EXPECT_EQ(run_shell(embed + " /nowhere.onnx").exit_code, 2);
+}
+
 }  // namespace
 }  // namespace regie::test
