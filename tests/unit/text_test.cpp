@@ -286,6 +286,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "t.rg:3:6: '%x' is a value of an enclosing region"},
         BadText{"graph @g() -> () {\n Call() region @r() -> () {\n  %q = Op()\n }\n Op(%q)\n}",
                 "t.rg:5:5: '%q' is not defined"},
+        BadText{"graph @g(%x: f32[2], %x#1: f32[2]) -> () {}", "t.rg:1:1: two inputs are named 'x'"},
+        BadText{"graph @g(%x: f32[2] @alias(%x, 0)) -> () {}", "t.rg:1:1: value 'x' lies in itself"},
         BadText{"graph @g(%x: f32[2] @alias(%z, 0)) -> () {}", "'%z' is not defined anywhere"},
         BadText{"graph @g(%x: f32[2] @engine(\"e\")) -> () {}", "expected @space or @alias behind a type"}));
 
