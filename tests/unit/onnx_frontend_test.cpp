@@ -160,6 +160,14 @@ TEST_F(OnnxTest, ListsAllOperatorsThatItDoesNotKnow) {
               AllOf(HasSubstr("does not import"), HasSubstr("'com.foo'")));
 }
 
+// Operators that passes make are no operators of files.
+TEST_F(OnnxTest, FilesHaveNoOperatorsOfRegie) {
+  Graph g = one_node("Relu");
+  g.nodes = {node({"Copy", "c", "regie"}, {"x"}, {"y"})};
+  EXPECT_THAT(bad(model(g, Imports{{"", 21}, {"regie", 1}}), REGIE_UNSUPPORTED),
+              HasSubstr("operator regie.Copy (node 'c') is not supported"));
+}
+
 TEST_F(OnnxTest, ChecksOperatorSets) {
   EXPECT_THAT(bad(model(one_node("Relu"), 99), REGIE_UNSUPPORTED),
               AllOf(HasSubstr("99"), HasSubstr("7 to 28")));

@@ -53,7 +53,9 @@ void Builder::check_versions() {
 
 // Operators of other domains that a plug-in brings (schema, shapes and kernel) pass as they are.
 bool Builder::known_extension(const wire::Node& node) const {
-  if (domain_of(node.domain()).empty()) return false;
+  // "regie" is for what the host makes itself.
+  const std::string_view domain = domain_of(node.domain());
+  if (domain.empty() || domain == "regie") return false;
   const auto* ops = static_cast<const regie_host_ops*>(context_.import->host->find(REGIE_HOST_OPS_ID));
   const regie_op_kernel_table* table = nullptr;
   uint32_t index = 0;
