@@ -1,4 +1,5 @@
-// Any bytes as .rg text: an error with a place, or a sound graph that prints, and comes back from what it printed.
+// Any bytes as .rg text: an error with a place, or a sound graph that prints, and comes back from what it
+// printed.
 #include <cstdio>
 #include <cstdlib>
 
@@ -17,7 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace regie;
   auto graphs = parse_all(std::string_view(reinterpret_cast<const char*>(data), size), "fuzz.rg");
   if (!graphs.ok()) {
-    need(graphs.status().where().starts_with("fuzz.rg:"), "an error without a place", graphs.status().to_string());
+    need(graphs.status().where().starts_with("fuzz.rg:"), "an error without a place",
+         graphs.status().to_string());
     return 0;
   }
   for (const auto& g : *graphs) {
