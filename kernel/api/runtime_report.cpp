@@ -75,7 +75,7 @@ std::string to_text(const Json& j) { return j.dump(2, ' ', false, Json::error_ha
 
 }  // namespace
 
-const char* regie_model::report() const {
+const char* regie_model::report() const try {
   std::call_once(report_once_, [&] {
     // The ledger may be large and, from a file, deep: it is checked, but neither taken apart nor printed
     // again.
@@ -92,6 +92,8 @@ const char* regie_model::report() const {
     report_ = "{\n\"model\": " + own + (empty ? "" : ",") + inner + "}\n";
   });
   return report_.c_str();
+} catch (...) {
+  return "{}";  // out of memory
 }
 
 const char* regie_context_statistics(regie_context* context) {

@@ -156,36 +156,36 @@ Status RunState::failed(regie_status code, const Step& step) {
 }
 
 Status RunState::stream_failed(regie_status code, RunStream& stream, const Step* waited_for) {
-  const Device& device = *core_->devices[stream.device];
-  Status status = take_plugin_failure(device.title(), code);
+  const Device* device = core_->devices[stream.device].get();
+  Status status = take_plugin_failure(device->title(), code);
   if (code == REGIE_TIMEOUT) {
     timed_out_ = true;
     if (waited_for) status.set_where(task_name(*core_->model, waited_for->program, waited_for->task));
-    return std::move(status).while_doing("waiting for " + device.title());
+    return std::move(status).while_doing("waiting for " + device->title());
   }
-  if (!stream.is_inline) {
-    // The stamps may be read once the stream has come to rest.
-    (void)device.table().stream_wait(stream.stream.get(), core_->timeout_ns(device));
+  // Stamps may be read once the streams have come to rest.
+  drain();
+  const Step* culprit = timed_out_ ? nullptr : unfinished();
+  if (culprit && culprit->stream != &stream) {
+    // What was noticed first only waited for it: the words are with the stream that failed.
+    device = culprit->device;
     clear_plugin_failure();
-  }
-  // The last launch that began is the one that failed, unless it ended and a copy comes after it.
-  const Step* culprit = nullptr;
-  bool copy_after = false;
-  for (const Step* s : issued_) {
-    if (s->stream != &stream) continue;
-    if (s->kind == Step::kLaunch && s->begin_ns != kNever) {
-      culprit = s;
-      copy_after = false;
-    } else if (s->kind == Step::kCopy) {
-      copy_after = true;
-    }
+    if (regie_status first =
+            device->table().stream_wait(culprit->stream->stream.get(), core_->timeout_ns(*device)))
+      status = take_plugin_failure(device->title(), first);
   }
   if (!culprit) culprit = waited_for;
-  if (!culprit) return std::move(status).while_doing("running on " + device.title());
+  if (!culprit) return std::move(status).while_doing("running on " + device->title());
   status.set_where(task_name(*core_->model, culprit->program, culprit->task));
-  std::string story = task_story(*core_->model, culprit->program, culprit->task, device);
-  if (copy_after) story += ", or a copy after it";
-  return std::move(status).while_doing(std::move(story));
+  return std::move(status).while_doing(task_story(*core_->model, culprit->program, culprit->task, *device));
+}
+
+// The first launch that began and did not end.
+const Step* RunState::unfinished() const {
+  for (const Step* s : issued_)
+    if (s->kind == Step::kLaunch && !s->stream->is_inline && s->begin_ns != kNever && s->end_ns == kNever)
+      return s;
+  return nullptr;
 }
 
 // After a failure: nobody may touch inputs, outputs and arenas any more when the run returns. What hangs goes

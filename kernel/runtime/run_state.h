@@ -57,6 +57,7 @@ class RunState {
   Status wait_fence(const Step& producer);
   Status failed(regie_status code, const Step& step);
   Status stream_failed(regie_status code, RunStream& stream, const Step* waited_for);
+  const Step* unfinished() const;
   void drain();
   void keep_times();
 

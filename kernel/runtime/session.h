@@ -61,7 +61,8 @@ class Context {
   // `inputs` in the order of the model's. Types and dimensions are checked against the model: INVALID_INPUT
   // names the input, what it should be and what it is. `outputs[i].data` NULL: the context keeps the bytes
   // until its next run and sets data, dims and bytes; otherwise the caller's memory of at least `bytes` is
-  // written. Dims that it sets live until the context's next run.
+  // written. Dims that it sets live until the context's next run. After TIMEOUT the device may still use
+  // inputs and outputs until the context's next run or end.
   Status run(std::span<const regie_tensor> inputs, std::span<regie_tensor> outputs);
   void set_profiling(bool on);
   std::span<const TaskTime> times() const;

@@ -174,6 +174,25 @@ TEST(RuntimeExecutor, DeviceErrorsNameTheTask) {
   }
 }
 
+TEST(RuntimeExecutor, TheStreamThatFailedSpeaksNotTheOneThatWaits) {
+  ModelBuilder b;
+  const uint32_t d = b.device("d", "fake_async", {{"visible", "1"}, {"delay-us", "300"}});
+  b.space("host", d);
+  const uint32_t t = b.f32({1});
+  const Arg x = b.input("x", t), g = b.buffer("g", 0, t), h = b.buffer("h", 0, t);
+  b.launch(d, 0, "scale:2", {x}, {g});
+  b.launch(d, 1, "fail", {x}, {h});
+  b.launch(d, 0, "add", {g, h}, {b.output("y", t)}, {1});
+  std::shared_ptr<Session> session = open(b.finish()).value();
+  std::shared_ptr<Context> context = session->acquire().value();
+  for (int i = 0; i < 5; ++i) {
+    const Answer a = run(*context, {row({1})}, 1);
+    EXPECT_EQ(a.status.code(), REGIE_DEVICE);
+    EXPECT_EQ(a.status.where(), "node 't1'") << a.status.to_string();
+    EXPECT_THAT(a.status.to_string(), HasSubstr("fails on purpose"));
+  }
+}
+
 TEST(RuntimeExecutor, ExceptionsOfPluginsStopAtTheBoundary) {
   const Answer a = run_once(failing("fake_async", "throw"), {row({1})});
   EXPECT_EQ(a.status.code(), REGIE_BAD_PLUGIN);
