@@ -80,8 +80,8 @@ REGIE_API void regie_context_release(regie_context* context); /* back to the ses
 
 /* `inputs` in the model's order. `outputs`: elements with data NULL are set to memory of the context, valid
  * until its next run or release; with data set, `bytes` is the room there is, and dims, rank and bytes are
- * set to what was written. After REGIE_TIMEOUT the device may still use inputs and outputs until the context's
- * next run or release. */
+ * set to what was written. After REGIE_TIMEOUT the device may still use inputs and outputs until the
+ * context's next run or release. */
 REGIE_API regie_status regie_run(regie_context* context, const regie_tensor* inputs, size_t input_count,
                                  regie_tensor* outputs, size_t output_count);
 /* JSON: runs, shapes prepared, why the last preparation was needed. Valid until the context's next call. */
