@@ -143,9 +143,9 @@ class Reader {
           "option 'shape': dimension " + std::to_string(i) + " of input " + quoted(it->name);
       if (has.number) {
         if (wanted.number != has.number)
-          bad_option(context_,
-                     where + " is " + std::to_string(*has.number) + " in the model and cannot be made " +
-                         (wanted.number ? std::to_string(*wanted.number) : quoted(wanted.symbol)));
+          bad_option(context_, where + " is " + std::to_string(*has.number) +
+                                   " in the model and cannot be made " +
+                                   (wanted.number ? std::to_string(*wanted.number) : quoted(wanted.symbol)));
         continue;
       }
       auto [fixed, is_new] = fixed_.emplace(has.symbol, wanted);
