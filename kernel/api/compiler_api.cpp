@@ -20,16 +20,18 @@ Result<CompileOptions> read_options(const ApiOptions& given) {
   for (const std::string& shape : given.all("shape")) o.import_options.emplace_back("shape", shape);
   for (const std::string& setting : given.all("set")) {
     size_t equals = setting.find('=');
-    if (equals == std::string::npos) return invalid_input("option 'set' wants pass.option=value, not '" + setting + "'");
+    if (equals == std::string::npos)
+      return invalid_input("option 'set' wants pass.option=value, not '" + setting + "'");
     o.settings.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
   }
   return o;
 }
 
-Status compile_into(const std::string& path, std::span<const std::byte> bytes, const regie_option* options, size_t count,
-                    regie_model** model) {
+Status compile_into(const std::string& path, std::span<const std::byte> bytes, const regie_option* options,
+                    size_t count, regie_model** model) {
   REGIE_ASSIGN(ApiOptions given, ApiOptions::read(options, count,
-                                                  {"target", "pipeline", "dump", "optimise", "verify", "threads", "plugin-path"},
+                                                  {"target", "pipeline", "dump", "optimise", "verify",
+                                                   "threads", "plugin-path"},
                                                   {"shape", "set"}));
   REGIE_ASSIGN(CompileOptions o, read_options(given));
   REGIE_ASSIGN(auto plugins, api_plugin_host(given.text("plugin-path")));
@@ -45,7 +47,8 @@ Status compile_into(const std::string& path, std::span<const std::byte> bytes, c
 
 extern "C" {
 
-regie_status regie_compile_file(const char* path, const regie_option* options, size_t option_count, regie_model** model) {
+regie_status regie_compile_file(const char* path, const regie_option* options, size_t option_count,
+                                regie_model** model) {
   return regie::api_guard([&]() -> regie::Status {
     if (!path || !model) return regie::invalid_input("regie_compile_file: path and model must not be NULL");
     *model = nullptr;
@@ -57,9 +60,11 @@ regie_status regie_compile_bytes(const void* data, size_t size, const char* name
                                  size_t option_count, regie_model** model) {
   return regie::api_guard([&]() -> regie::Status {
     if (!data || !size || !name || !model)
-      return regie::invalid_input("regie_compile_bytes: data, name and model must not be NULL, nor the model empty");
+      return regie::invalid_input(
+          "regie_compile_bytes: data, name and model must not be NULL, nor the model empty");
     *model = nullptr;
-    return regie::compile_into(name, {static_cast<const std::byte*>(data), size}, options, option_count, model);
+    return regie::compile_into(name, {static_cast<const std::byte*>(data), size}, options, option_count,
+                               model);
   });
 }
 

@@ -1,4 +1,5 @@
-// Bump allocator for arrays that live as long as their owner. Nothing is freed singly; no destructors are run.
+// Bump allocator for arrays that live as long as their owner. Nothing is freed singly; no destructors are
+// run.
 #pragma once
 
 #include <cstddef>

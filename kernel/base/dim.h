@@ -1,6 +1,7 @@
-// Dimension expressions: hash-consed, canonical, with ranges. A `regie_dim` >= 0 is a constant; a negative one is a handle
-// of this table. Polynomials are kept as sums of products in a fixed order, so equal polynomials are equal handles;
-// floordiv, ceildiv, mod, min and max are simplified by divisibility and range where that is exact.
+// Dimension expressions: hash-consed, canonical, with ranges. A `regie_dim` >= 0 is a constant; a negative
+// one is a handle of this table. Polynomials are kept as sums of products in a fixed order, so equal
+// polynomials are equal handles; floordiv, ceildiv, mod, min and max are simplified by divisibility and range
+// where that is exact.
 #pragma once
 
 #include <cstdint>
@@ -41,11 +42,13 @@ class DimTable {
   DimTable(const DimTable&) = delete;
   DimTable& operator=(const DimTable&) = delete;
 
-  // The same name gives the same handle and narrows its range; REGIE_DIM_UNKNOWN if nothing is left of the range.
-  regie_dim symbol(std::string_view name, int64_t lower = 0, int64_t upper = INT64_MAX, bool data_dependent = false);
+  // The same name gives the same handle and narrows its range; REGIE_DIM_UNKNOWN if nothing is left of the
+  // range.
+  regie_dim symbol(std::string_view name, int64_t lower = 0, int64_t upper = INT64_MAX,
+                   bool data_dependent = false);
   std::optional<regie_dim> find_symbol(std::string_view name) const;
-  // `op` is REGIE_DIM_*. REGIE_DIM_UNKNOWN if an operand is unknown, or for a division by the constant zero, a coefficient
-  // beyond 64 bits, or an expression beyond any use (nested 128 deep, a million symbols long).
+  // `op` is REGIE_DIM_*. REGIE_DIM_UNKNOWN if an operand is unknown, or for a division by the constant zero,
+  // a coefficient beyond 64 bits, or an expression beyond any use (nested 128 deep, a million symbols long).
   regie_dim op(uint32_t op, regie_dim a, regie_dim b);
   regie_dim add(regie_dim a, regie_dim b) { return op(REGIE_DIM_ADD, a, b); }
   regie_dim sub(regie_dim a, regie_dim b) { return op(REGIE_DIM_SUB, a, b); }
@@ -53,16 +56,16 @@ class DimTable {
   regie_dim product(std::span<const regie_dim> dims);
 
   std::pair<int64_t, int64_t> range(regie_dim dim) const;  // inclusive, saturating
-  // "N", "2*N+1", "floordiv(N+1, 2)", "?" for unknown. Terms are ordered by degree and name, so that the text does not
-  // depend on the table. Names that are no identifiers are quoted, as in 2*"past length".
+  // "N", "2*N+1", "floordiv(N+1, 2)", "?" for unknown. Terms are ordered by degree and name, so that the text
+  // does not depend on the table. Names that are no identifiers are quoted, as in 2*"past length".
   std::string print(regie_dim dim) const;
   // The grammar that print writes; unknown symbols are made with the range 0..inf. `where` for messages.
   Result<regie_dim> parse(std::string_view text, std::string_view where = {});
 
   size_t symbol_count() const;
-  const DimSymbol& symbol_at(size_t index) const;  // in the order of creation
+  const DimSymbol& symbol_at(size_t index) const;           // in the order of creation
   std::optional<size_t> symbol_index(regie_dim dim) const;  // if dim is just a symbol
-  DimCode code(regie_dim dim) const;               // symbols by that index
+  DimCode code(regie_dim dim) const;                        // symbols by that index
   // With values for all symbols that occur; error if one is missing.
   Result<int64_t> evaluate(regie_dim dim, std::span<const std::optional<int64_t>> values) const;
   // Calls f for each symbol that occurs.

@@ -14,10 +14,11 @@
 
 namespace regie {
 
-std::string_view elem_name(regie_elem elem);                    // "f32", "i64", "bool", "bf16", "f8e4m3fn" ...; "?" if unknown
+std::string_view elem_name(regie_elem elem);  // "f32", "i64", "bool", "bf16", "f8e4m3fn" ...; "?" if unknown
 std::optional<regie_elem> elem_from_name(std::string_view name);
-uint32_t elem_bits(regie_elem elem);                            // 4 for u4/i4/f4; 0 for string and unknown
-// Bytes of `count` elements, sub-byte types packed; strings count as sizeof(regie_str). Saturates at UINT64_MAX.
+uint32_t elem_bits(regie_elem elem);  // 4 for u4/i4/f4; 0 for string and unknown
+// Bytes of `count` elements, sub-byte types packed; strings count as sizeof(regie_str). Saturates at
+// UINT64_MAX.
 uint64_t elem_bytes(regie_elem elem, uint64_t count);
 // Product; 1 for rank 0; saturates at INT64_MAX.
 int64_t element_count(std::span<const int64_t> dims);
@@ -26,10 +27,13 @@ int64_t element_count(std::span<const int64_t> dims);
 class Tensor {
  public:
   Tensor() = default;
-  // Owned, zero-filled, aligned to 64 bytes; elem must not be string. An empty Tensor if there is no memory for it.
+  // Owned, zero-filled, aligned to 64 bytes; elem must not be string. An empty Tensor if there is no memory
+  // for it.
   static Tensor zeros(regie_elem elem, std::span<const int64_t> dims);
-  static Tensor copy(const regie_tensor& from);  // strings too; row-major; empty if there is no data or no memory
-  static Tensor borrow(regie_elem elem, std::span<const int64_t> dims, const void* data, std::shared_ptr<const void> owner);
+  static Tensor copy(
+      const regie_tensor& from);  // strings too; row-major; empty if there is no data or no memory
+  static Tensor borrow(regie_elem elem, std::span<const int64_t> dims, const void* data,
+                       std::shared_ptr<const void> owner);
 
   explicit operator bool() const { return rep_ != nullptr; }
   const regie_tensor& view() const;  // stable address while any copy of this Tensor lives
@@ -39,7 +43,9 @@ class Tensor {
   uint64_t bytes() const { return view().bytes; }
   const void* data() const { return view().data; }
   template <class T>
-  std::span<const T> as() const { return {static_cast<const T*>(data()), static_cast<size_t>(count())}; }
+  std::span<const T> as() const {
+    return {static_cast<const T*>(data()), static_cast<size_t>(count())};
+  }
   // Writable only directly after zeros(), before it is shared.
   void* mutable_data();
   // 32 hex digits over type, dims and bytes; computed once.

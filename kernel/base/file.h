@@ -26,14 +26,15 @@ class MappedFile {
 
 Result<std::string> read_text_file(const std::string& path);
 
-// Writes through `fill` to a temporary file in the same folder, syncs, and renames it to `path`; on any failure (disk
-// full, unwritable) the temporary file is removed, an existing `path` is untouched, and the message says which path
-// and why. `fill` gets a function that appends bytes.
+// Writes through `fill` to a temporary file in the same folder, syncs, and renames it to `path`; on any
+// failure (disk full, unwritable) the temporary file is removed, an existing `path` is untouched, and the
+// message says which path and why. `fill` gets a function that appends bytes.
 using AppendBytes = std::function<Status(const void* data, size_t size)>;
 Status write_file_atomically(const std::string& path, const std::function<Status(const AppendBytes&)>& fill);
 Status write_file_atomically(const std::string& path, std::string_view text);
 
-// `relative` resolved below the folder of `model_path`; INVALID_MODEL if it is absolute, has "..", or a link leads outside.
+// `relative` resolved below the folder of `model_path`; INVALID_MODEL if it is absolute, has "..", or a link
+// leads outside.
 Result<std::string> resolve_beside(const std::string& model_path, std::string_view relative);
 
 }  // namespace regie

@@ -20,7 +20,7 @@ class Hasher {
   Hasher& bytes(const void* data, size_t size);
   Hasher& text(std::string_view s);  // length first, so that ("a","bc") differs from ("ab","c")
   Hasher& number(uint64_t n);
-  std::string hex() const;           // 32 digits
+  std::string hex() const;  // 32 digits
 
  private:
   struct Impl;

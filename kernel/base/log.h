@@ -1,5 +1,6 @@
-// Logging of the kernel and, through the host table, of plug-ins: spdlog behind four functions, so that only one file
-// includes it. Goes to standard error. Level from REGIE_LOG=debug|info|warning|error|off (default: warning; info in -v).
+// Logging of the kernel and, through the host table, of plug-ins: spdlog behind four functions, so that only
+// one file includes it. Goes to standard error. Level from REGIE_LOG=debug|info|warning|error|off (default:
+// warning; info in -v).
 #pragma once
 
 #include <string_view>

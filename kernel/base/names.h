@@ -1,5 +1,5 @@
-// Interned names: one process-wide table, so that equal names are equal numbers and a name's bytes live for ever.
-// Ids depend on the order of interning: never sort or emit by id.
+// Interned names: one process-wide table, so that equal names are equal numbers and a name's bytes live for
+// ever. Ids depend on the order of interning: never sort or emit by id.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace regie {
 
 using NameId = uint32_t;
 
-NameId intern(std::string_view text);       // thread-safe
-std::string_view name_of(NameId id);        // valid for the life of the process
+NameId intern(std::string_view text);  // thread-safe
+std::string_view name_of(NameId id);   // valid for the life of the process
 
 inline std::string_view view(regie_str s) { return {s.data, s.size}; }
 inline regie_str str(std::string_view s) { return {s.data(), s.size()}; }

@@ -7,8 +7,8 @@
 #include <sstream>
 #include <string>
 
-// The parser of toml++ asserts what a broken file does not keep ("[%" for one), and under NDEBUG takes it for granted; it
-// reports the same mistakes a few lines on.
+// The parser of toml++ asserts what a broken file does not keep ("[%" for one), and under NDEBUG takes it for
+// granted; it reports the same mistakes a few lines on.
 #undef NDEBUG
 #define TOML_ASSERT(expression) static_assert(true)
 #define TOML_EXCEPTIONS 0

@@ -1,5 +1,5 @@
-// Strict TOML: every key must be asked for. An unknown key is an error with file, line and the nearest known key. This is
-// the only door to toml++; nobody else includes it.
+// Strict TOML: every key must be asked for. An unknown key is an error with file, line and the nearest known
+// key. This is the only door to toml++; nobody else includes it.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,9 @@ class TomlValue {
   Result<std::vector<TomlValue>> as_array() const;
   Result<std::vector<std::string>> as_strings() const;
   Result<TomlTable> as_table() const;
-  std::string to_text() const;  // scalars as text, e.g. for regie_config; arrays as "[1, 2]", strings without quotes
-  std::string where() const;    // "file:line"
+  std::string to_text()
+      const;  // scalars as text, e.g. for regie_config; arrays as "[1, 2]", strings without quotes
+  std::string where() const;  // "file:line"
   int line() const;
 
  private:
@@ -48,8 +49,8 @@ class TomlTable {
   static Result<TomlTable> parse_file(const std::string& path);
   static Result<TomlTable> parse(std::string_view text, std::string file_name);
 
-  std::optional<TomlValue> find(std::string_view key) const;      // marks the key as known
-  Result<TomlValue> require(std::string_view key) const;          // "file:line: key 'name' is missing"
+  std::optional<TomlValue> find(std::string_view key) const;  // marks the key as known
+  Result<TomlValue> require(std::string_view key) const;      // "file:line: key 'name' is missing"
   // Typed getters with default; an error if the type is wrong.
   Result<std::string> string_or(std::string_view key, std::string fallback) const;
   Result<int64_t> integer_or(std::string_view key, int64_t fallback) const;
@@ -57,7 +58,8 @@ class TomlTable {
   Result<std::vector<std::string>> strings_or(std::string_view key, std::vector<std::string> fallback) const;
   // All keys in the order of the file, marked as known (for free-form tables such as parameters).
   std::vector<std::string> keys() const;
-  // Error for the first key that nobody asked for, with the nearest known one. Call when done with this table.
+  // Error for the first key that nobody asked for, with the nearest known one. Call when done with this
+  // table.
   Status finish() const;
   // `schema = N` must be there and be 1..max.
   Status check_schema(int64_t max) const;

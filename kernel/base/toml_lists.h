@@ -7,7 +7,8 @@
 
 namespace regie {
 
-// Calls read(table) -> Status for each [[key]] of `doc`, and that table's finish(); an absent key is an empty list.
+// Calls read(table) -> Status for each [[key]] of `doc`, and that table's finish(); an absent key is an empty
+// list.
 template <class F>
 Status for_each_table(const TomlTable& doc, std::string_view key, F&& read) {
   auto list = doc.find(key);

@@ -6,8 +6,8 @@
 namespace regie::cli {
 
 std::optional<int> parse(const Arguments& arguments, const po::options_description& options,
-                         const std::vector<std::pair<const char*, const char*>>& positional, const char* usage,
-                         const char* example, po::variables_map* values) {
+                         const std::vector<std::pair<const char*, const char*>>& positional,
+                         const char* usage, const char* example, po::variables_map* values) {
   po::options_description visible = options, all;
   visible.add_options()("help,h", "show this help");
   all.add(visible);
@@ -44,7 +44,8 @@ std::optional<int> parse(const Arguments& arguments, const po::options_descripti
     std::string key = name;
     if (key.ends_with("...")) key.resize(key.size() - 3);
     if (values->count(key)) continue;
-    std::fprintf(stderr, "regie: %s is missing\nregie: usage: regie %s (--help says more)\n", key.c_str(), usage);
+    std::fprintf(stderr, "regie: %s is missing\nregie: usage: regie %s (--help says more)\n", key.c_str(),
+                 usage);
     return 2;
   }
   return std::nullopt;
@@ -52,7 +53,9 @@ std::optional<int> parse(const Arguments& arguments, const po::options_descripti
 
 namespace {
 int exit_code(regie_status code) {
-  return code == REGIE_OK ? 0 : code == REGIE_INTERNAL || code == REGIE_DEVICE || code == REGIE_TIMEOUT ? 1 : 2;
+  return code == REGIE_OK                                                          ? 0
+         : code == REGIE_INTERNAL || code == REGIE_DEVICE || code == REGIE_TIMEOUT ? 1
+                                                                                   : 2;
 }
 }  // namespace
 
@@ -68,16 +71,20 @@ int report_api(regie_status code) {
 
 void add_compile_options(po::options_description* options) {
   using Strings = std::vector<std::string>;
-  options->add_options()
-      ("target", po::value<std::string>(), "what to compile for: a name in configs/targets or a path (default: host_cpu)")
-      ("pipeline", po::value<std::string>(), "passes to run: a name in configs/pipelines or a path (default: default)")
-      ("shape", po::value<Strings>()->composing(), "fix an input's dimensions, e.g. x=16,1,8,8; may be repeated")
-      ("set", po::value<Strings>()->composing(), "an option of a pass, e.g. fold-constants.budget-bytes=4096; may be repeated")
-      ("threads", po::value<std::string>(), "threads that kernels may use (default: 1)")
-      ("dump", po::value<std::string>(), "write the graph after each stage into this folder")
-      ("no-optimise", "only what is needed to run: no fusion, no folding, no reuse of memory by aliasing")
-      ("no-verify", "skip the checks of graph and plan after each stage")
-      ("plugin-path", po::value<std::string>(), "folders with further plug-ins, rules, operators (colon separated)");
+  options->add_options()("target", po::value<std::string>(),
+                         "what to compile for: a name in configs/targets or a path (default: host_cpu)")(
+      "pipeline", po::value<std::string>(),
+      "passes to run: a name in configs/pipelines or a path (default: default)")(
+      "shape", po::value<Strings>()->composing(),
+      "fix an input's dimensions, e.g. x=16,1,8,8; may be repeated")(
+      "set", po::value<Strings>()->composing(),
+      "an option of a pass, e.g. fold-constants.budget-bytes=4096; may be repeated")(
+      "threads", po::value<std::string>(), "threads that kernels may use (default: 1)")(
+      "dump", po::value<std::string>(), "write the graph after each stage into this folder")(
+      "no-optimise", "only what is needed to run: no fusion, no folding, no reuse of memory by aliasing")(
+      "no-verify", "skip the checks of graph and plan after each stage")(
+      "plugin-path", po::value<std::string>(),
+      "folders with further plug-ins, rules, operators (colon separated)");
 }
 
 std::vector<std::pair<std::string, std::string>> compile_options(const po::variables_map& values) {

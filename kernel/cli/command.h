@@ -1,5 +1,6 @@
-// The command line: one file a sub-command, each a function of this shape, listed in main.cpp. Exit codes: 0 done, 1 the
-// answer is "no" (a check failed) or Regie itself is at fault, 2 the input is wrong and the message says what to do.
+// The command line: one file a sub-command, each a function of this shape, listed in main.cpp. Exit codes: 0
+// done, 1 the answer is "no" (a check failed) or Regie itself is at fault, 2 the input is wrong and the
+// message says what to do.
 #pragma once
 
 #include <boost/program_options.hpp>
@@ -30,11 +31,12 @@ int command_check(const Arguments&);
 int command_plugins(const Arguments&);
 int command_inspect(const Arguments&);
 
-// Parses `arguments`; prints help and gives an exit code if asked for or if they are wrong. `usage` is the line after
-// "regie", `example` one or more commands that work. A positional name that ends in "..." takes all that follow.
+// Parses `arguments`; prints help and gives an exit code if asked for or if they are wrong. `usage` is the
+// line after "regie", `example` one or more commands that work. A positional name that ends in "..." takes
+// all that follow.
 std::optional<int> parse(const Arguments& arguments, const po::options_description& options,
-                         const std::vector<std::pair<const char*, const char*>>& positional, const char* usage,
-                         const char* example, po::variables_map* values);
+                         const std::vector<std::pair<const char*, const char*>>& positional,
+                         const char* usage, const char* example, po::variables_map* values);
 
 // "regie: message" on standard error; the exit code for it.
 int report(const Status& status);

@@ -13,20 +13,27 @@ using Json = nlohmann::ordered_json;
 
 std::string grouped(uint64_t n) {
   std::string digits = std::to_string(n);
-  for (int64_t at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<size_t>(at), ",");
+  for (int64_t at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<size_t>(at), ",");
   return digits;
 }
 
-void line(const std::string& stage, const std::string& text) { std::printf("%-10s %s\n", stage.c_str(), text.c_str()); }
+void line(const std::string& stage, const std::string& text) {
+  std::printf("%-10s %s\n", stage.c_str(), text.c_str());
+}
 
-std::string count_of(uint64_t n, const std::string& noun) { return grouped(n) + " " + noun + (n == 1 ? "" : "s"); }
+std::string count_of(uint64_t n, const std::string& noun) {
+  return grouped(n) + " " + noun + (n == 1 ? "" : "s");
+}
 
 void print_memory(const Json& report) {
   for (const Json& m : report.value("memory", Json::array())) {
     if (m["buffers"].get<uint64_t>() == 0) continue;
-    line("memory", m["space"].get<std::string>() + ": peak " + grouped(m["arena_bytes"]) + " bytes, lower bound " +
-                       grouped(m["lower_bound_bytes"]) + (m["proven_optimal"].get<bool>() ? " (optimal)" : "") + "; " +
-                       count_of(m["buffers"], "buffer") + " of " + grouped(m["sum_of_tensors_bytes"]) + " bytes in all");
+    line("memory", m["space"].get<std::string>() + ": peak " + grouped(m["arena_bytes"]) +
+                       " bytes, lower bound " + grouped(m["lower_bound_bytes"]) +
+                       (m["proven_optimal"].get<bool>() ? " (optimal)" : "") + "; " +
+                       count_of(m["buffers"], "buffer") + " of " + grouped(m["sum_of_tensors_bytes"]) +
+                       " bytes in all");
   }
 }
 
@@ -49,7 +56,8 @@ void summary(const char* path, const Json& report) {
   for (const Json& s : report.value("stages", Json::array())) {
     std::string text = grouped(s["operators_before"]) + " -> " + count_of(s["operators_after"], "operator");
     std::string what;
-    for (const auto& [title, n] : s["patches_by_title"].items()) what += (what.empty() ? ": " : ", ") + title + " x" + grouped(n);
+    for (const auto& [title, n] : s["patches_by_title"].items())
+      what += (what.empty() ? ": " : ", ") + title + " x" + grouped(n);
     for (const Json& note : s.value("notes", Json::array())) what += "; " + note.get<std::string>();
     char time[32];
     std::snprintf(time, sizeof time, " (%.1f ms)", s.value("milliseconds", 0.0));
@@ -65,25 +73,29 @@ void summary(const char* path, const Json& report) {
 
 int command_compile(const Arguments& arguments) {
   po::options_description options("Options");
-  options.add_options()("output,o", po::value<std::string>(), "where to write the offline model (default: MODEL with the ending .rgm)")
-      ("json", "print one JSON object with everything that was decided, instead of the summary");
+  options.add_options()("output,o", po::value<std::string>(),
+                        "where to write the offline model (default: MODEL with the ending .rgm)")(
+      "json", "print one JSON object with everything that was decided, instead of the summary");
   add_compile_options(&options);
   po::variables_map values;
-  if (auto code = parse(arguments, options, {{"MODEL", "the model: .onnx, a graph in text form (.rg), or .rgm to compile again"}},
+  if (auto code = parse(arguments, options,
+                        {{"MODEL", "the model: .onnx, a graph in text form (.rg), or .rgm to compile again"}},
                         "compile MODEL [-o OUT.rgm] [options]",
                         "  regie compile model.onnx -o model.rgm --shape x=16,1,8,8\n"
                         "  regie compile model.onnx --target host_and_null --dump stages",
                         &values))
     return *code;
   std::string path = values["MODEL"].as<std::string>();
-  std::string output = values.count("output") ? values["output"].as<std::string>()
-                                              : std::filesystem::path(path).replace_extension(".rgm").string();
+  std::string output = values.count("output")
+                           ? values["output"].as<std::string>()
+                           : std::filesystem::path(path).replace_extension(".rgm").string();
   if (std::error_code error; std::filesystem::equivalent(path, output, error) && !error)
     return report(invalid_input("the output would overwrite the input; name another with -o", output));
   auto pairs = compile_options(values);
   auto list = api_options(pairs);
   regie_model* model = nullptr;
-  if (regie_status s = regie_compile_file(path.c_str(), list.data(), list.size(), &model)) return report_api(s);
+  if (regie_status s = regie_compile_file(path.c_str(), list.data(), list.size(), &model))
+    return report_api(s);
   regie_status saved = regie_model_save(model, output.c_str());
   if (saved) {
     regie_model_release(model);
@@ -93,7 +105,9 @@ int command_compile(const Arguments& arguments) {
     std::printf("%s\n", regie_model_report(model));
   } else {
     summary(path.c_str(), Json::parse(regie_model_report(model)));
-    line("wrote", output + ", " + grouped(std::filesystem::file_size(output)) + " bytes");
+    std::error_code error;  // a device has no size
+    const auto size = std::filesystem::file_size(output, error);
+    line("wrote", output + (error ? "" : ", " + grouped(size) + " bytes"));
   }
   regie_model_release(model);
   return 0;

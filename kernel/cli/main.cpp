@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <cstring>
+#include <exception>
 
 #include "base/log.h"
 #include "base/toml.h"
@@ -21,14 +22,14 @@ constexpr Command kCommands[] = {
 void usage(std::FILE* out) {
   std::fprintf(out, "Usage: regie COMMAND [options]\n\n");
   for (const Command& c : kCommands) std::fprintf(out, "  %-9s %s\n", c.name, c.summary);
-  std::fprintf(out,
-               "\nregie COMMAND --help says more; -v before the command shows a line a stage, -vv everything.\n"
-               "\nExample:\n  regie compile model.onnx -o model.rgm\n  regie run model.rgm --input x=image.npy --output-dir out\n");
+  std::fprintf(
+      out,
+      "\nregie COMMAND --help says more; -v before the command shows a line a stage, -vv everything.\n"
+      "\nExample:\n  regie compile model.onnx -o model.rgm\n  regie run model.rgm --input x=image.npy "
+      "--output-dir out\n");
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   int at = 1;
   for (; at < argc && argv[at][0] == '-'; ++at) {
     std::string flag = argv[at];
@@ -62,7 +63,19 @@ int main(int argc, char** argv) {
     return 0;
   }
   auto near = regie::nearest_name(argv[at], names);
-  std::fprintf(stderr, "regie: there is no command '%s'%s\n", argv[at], near ? ("; did you mean '" + *near + "'?").c_str() : "");
+  std::fprintf(stderr, "regie: there is no command '%s'%s\n", argv[at],
+               near ? ("; did you mean '" + *near + "'?").c_str() : "");
   usage(stderr);
   return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "regie: unexpected failure, please report it: %s\n", e.what());
+  }
+  return 1;
 }

@@ -56,13 +56,15 @@ Result<Tensor> read_npy(const std::string& path) {
     return malformed(path, "it does not begin with the magic of .npy; write it with numpy.save");
   auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<unsigned char>(bytes[i])); };
   size_t version = byte(6), start = version == 1 ? 10 : 12;
-  if (version < 1 || version > 3 || bytes.size() < start) return malformed(path, "its format version is " + std::to_string(version));
+  if (version < 1 || version > 3 || bytes.size() < start)
+    return malformed(path, "its format version is " + std::to_string(version));
   size_t length = byte(8) | byte(9) << 8;
   if (version > 1) length |= byte(10) << 16 | byte(11) << 24;
   if (bytes.size() - start < length) return malformed(path, "its header is cut off");
   std::string_view header = bytes.substr(start, length);
   REGIE_ASSIGN(std::string_view order, field(header, "fortran_order", path));
-  if (!order.starts_with("False")) return malformed(path, "it is in Fortran order; save numpy.ascontiguousarray(x) instead");
+  if (!order.starts_with("False"))
+    return malformed(path, "it is in Fortran order; save numpy.ascontiguousarray(x) instead");
   REGIE_ASSIGN(std::string_view descr, field(header, "descr", path));
   regie_elem elem = REGIE_ELEM_UNKNOWN;
   for (const Descr& d : kDescrs)
@@ -74,7 +76,8 @@ Result<Tensor> read_npy(const std::string& path) {
   uint64_t need = elem_bytes(elem, static_cast<uint64_t>(element_count(dims)));
   std::string_view data = bytes.substr(start + length);
   if (data.size() != need)
-    return malformed(path, "its shape needs " + std::to_string(need) + " bytes, and there are " + std::to_string(data.size()));
+    return malformed(path, "its shape needs " + std::to_string(need) + " bytes, and there are " +
+                               std::to_string(data.size()));
   return Tensor::borrow(elem, dims, data.data(), file.owner());
 }
 
@@ -100,7 +103,8 @@ Status write_npy(const std::string& path, const regie_tensor& tensor) {
   if (!descr) return unsupported("numpy has no type for " + std::string(elem_name(tensor.elem)), path);
   std::string shape;
   for (int32_t i = 0; i < tensor.rank; ++i) shape += std::to_string(tensor.dims[i]) + ",";
-  std::string header = "{'descr': '" + std::string(descr) + "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  std::string header =
+      "{'descr': '" + std::string(descr) + "', 'fortran_order': False, 'shape': (" + shape + "), }";
   header.append(63 - (10 + header.size()) % 64, ' ');
   header += '\n';
   std::string front("\x93NUMPY\x01\x00", 8);

@@ -35,14 +35,15 @@ Result<std::string> optimise(const po::variables_map& values) {
 
 int command_opt(const Arguments& arguments) {
   po::options_description options("Options");
-  options.add_options()
-      ("passes", po::value<std::string>(), "passes to run, comma separated")
-      ("pipeline", po::value<std::string>(), "or a pipeline: a name in configs/pipelines or a path")
-      ("output,o", po::value<std::string>(), "write the result here instead of standard output")
-      ("target", po::value<std::string>(), "engines that passes may ask (default: host_cpu)")
-      ("set", po::value<std::vector<std::string>>()->composing(), "an option of a pass: pass.option=value; may be repeated");
+  options.add_options()("passes", po::value<std::string>(), "passes to run, comma separated")(
+      "pipeline", po::value<std::string>(), "or a pipeline: a name in configs/pipelines or a path")(
+      "output,o", po::value<std::string>(), "write the result here instead of standard output")(
+      "target", po::value<std::string>(), "engines that passes may ask (default: host_cpu)")(
+      "set", po::value<std::vector<std::string>>()->composing(),
+      "an option of a pass: pass.option=value; may be repeated");
   po::variables_map values;
-  if (auto code = parse(arguments, options, {{"GRAPH", "a graph in text form (.rg)"}}, "opt GRAPH.rg --passes a,b | --pipeline FILE",
+  if (auto code = parse(arguments, options, {{"GRAPH", "a graph in text form (.rg)"}},
+                        "opt GRAPH.rg --passes a,b | --pipeline FILE",
                         "  regie opt graph.rg --passes infer-shapes,fold-constants,remove-dead\n"
                         "  regie opt graph.rg --passes apply-rules --set apply-rules.rules=conv",
                         &values))

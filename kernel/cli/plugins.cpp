@@ -15,15 +15,18 @@ std::string provides_text(const Manifest& m) {
   for (const auto& [kind, name] : m.provides) kinds[kind].push_back(name);
   std::string text;
   for (const auto& [kind, names] : kinds)
-    text += (text.empty() ? "" : ", ") + (names.size() > 3 ? std::to_string(names.size()) + " " + kind : kind + ":" + names[0]) +
-            (names.size() == 2 ? ", " + kind + ":" + names[1] : "") + (names.size() == 3 ? ", " + kind + ":" + names[1] + ", " + kind + ":" + names[2] : "");
+    text += (text.empty() ? "" : ", ") +
+            (names.size() > 3 ? std::to_string(names.size()) + " " + kind : kind + ":" + names[0]) +
+            (names.size() == 2 ? ", " + kind + ":" + names[1] : "") +
+            (names.size() == 3 ? ", " + kind + ":" + names[1] + ", " + kind + ":" + names[2] : "");
   return text;
 }
 
 int list(PluginHost& host) {
   for (const Manifest& m : host.manifests())
     std::printf("%-24s %-8s %s\n", m.name.c_str(), m.version.c_str(), provides_text(m).c_str());
-  for (const PluginProblem& p : host.problems()) std::fprintf(stderr, "regie: %s: %s\n", p.path.c_str(), p.message.c_str());
+  for (const PluginProblem& p : host.problems())
+    std::fprintf(stderr, "regie: %s: %s\n", p.path.c_str(), p.message.c_str());
   return host.problems().empty() ? 0 : 2;
 }
 
@@ -50,8 +53,8 @@ void describe_pass(PluginHost& host, const std::string& kind, const std::string&
   names("establishes", info->establish_count, info->establishes);
   names("breaks", info->break_count, info->breaks);
   for (uint32_t i = 0; i < info->option_count; ++i)
-    std::printf("    option %s = %s: %s\n", text(info->options[i].key).c_str(), text(info->options[i].default_value).c_str(),
-                text(info->options[i].doc).c_str());
+    std::printf("    option %s = %s: %s\n", text(info->options[i].key).c_str(),
+                text(info->options[i].default_value).c_str(), text(info->options[i].doc).c_str());
 }
 
 // `name`: of a plug-in, or of something that one provides ("fold-constants", "pass:fold-constants").
@@ -68,7 +71,8 @@ int describe(PluginHost& host, const std::string& name) {
     }
     if (!hit) continue;
     found = true;
-    std::printf("%s %s\n  library %s\n", m.name.c_str(), m.version.c_str(), m.library.empty() ? "(linked in)" : m.library.c_str());
+    std::printf("%s %s\n  library %s\n", m.name.c_str(), m.version.c_str(),
+                m.library.empty() ? "(linked in)" : m.library.c_str());
     if (Status s = host.verify_library(m); !s.ok()) return report(s);
     for (const auto& [kind, provided] : m.provides) {
       if (!whole && provided != name && kind + ":" + provided != name) continue;
@@ -78,21 +82,26 @@ int describe(PluginHost& host, const std::string& name) {
   }
   if (found) return 0;
   auto near = nearest_name(name, known);
-  return report(not_found("no plug-in has or is called '" + name + "'" + (near ? "; did you mean '" + *near + "'?" : "; `regie plugins list` shows all")));
+  return report(not_found("no plug-in has or is called '" + name + "'" +
+                          (near ? "; did you mean '" + *near + "'?" : "; `regie plugins list` shows all")));
 }
 
 }  // namespace
 
 int command_plugins(const Arguments& arguments) {
   po::options_description options("Options");
-  options.add_options()("plugin-path", po::value<std::string>(), "folders with further plug-ins (colon separated)");
+  options.add_options()("plugin-path", po::value<std::string>(),
+                        "folders with further plug-ins (colon separated)");
   po::variables_map values;
   Arguments rest = arguments;
   // "list" needs no name; give the parser one so that "describe" can require it.
   bool listing = !rest.empty() && rest[0] == "list";
   if (listing) rest.insert(rest.begin() + 1, "-");
-  if (auto code = parse(rest, options, {{"ACTION", "list, or describe"}, {"NAME", "of a plug-in or of what one provides (describe)"}},
-                        "plugins list | describe NAME", "  regie plugins list\n  regie plugins describe fold-constants", &values))
+  if (auto code = parse(
+          rest, options,
+          {{"ACTION", "list, or describe"}, {"NAME", "of a plug-in or of what one provides (describe)"}},
+          "plugins list | describe NAME", "  regie plugins list\n  regie plugins describe fold-constants",
+          &values))
     return *code;
   std::vector<std::string> folders;
   if (values.count("plugin-path")) {

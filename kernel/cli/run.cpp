@@ -32,7 +32,8 @@ std::string ports(const regie_model* model) {
   return text;
 }
 
-// Floats from a normal distribution, integers from 0 to 9, bools: the same for the same seed on every machine.
+// Floats from a normal distribution, integers from 0 to 9, bools: the same for the same seed on every
+// machine.
 Tensor random_tensor(const regie_port& port, std::mt19937_64& random) {
   std::vector<int64_t> dims(port.dims, port.dims + port.rank);
   for (int64_t& d : dims) d = d < 0 ? 1 : d;
@@ -45,14 +46,33 @@ Tensor random_tensor(const regie_port& port, std::mt19937_64& random) {
   auto normal = [&] { return std::sqrt(-2 * std::log(uniform())) * std::cos(6.283185307179586 * uniform()); };
   void* data = t.mutable_data();
   switch (port.elem) {
-    case REGIE_F32: fill(static_cast<float*>(data), [&] { return static_cast<float>(normal()); }); break;
-    case REGIE_F64: fill(static_cast<double*>(data), normal); break;
-    case REGIE_BOOL: fill(static_cast<uint8_t*>(data), [&] { return static_cast<uint8_t>(random() >> 63); }); break;
-    case REGIE_I64: case REGIE_U64: fill(static_cast<int64_t*>(data), [&] { return static_cast<int64_t>(random() % 10); }); break;
-    case REGIE_I32: case REGIE_U32: fill(static_cast<int32_t*>(data), [&] { return static_cast<int32_t>(random() % 10); }); break;
-    case REGIE_I16: case REGIE_U16: fill(static_cast<int16_t*>(data), [&] { return static_cast<int16_t>(random() % 10); }); break;
-    case REGIE_I8: case REGIE_U8: fill(static_cast<int8_t*>(data), [&] { return static_cast<int8_t>(random() % 10); }); break;
-    default: return Tensor();
+    case REGIE_F32:
+      fill(static_cast<float*>(data), [&] { return static_cast<float>(normal()); });
+      break;
+    case REGIE_F64:
+      fill(static_cast<double*>(data), normal);
+      break;
+    case REGIE_BOOL:
+      fill(static_cast<uint8_t*>(data), [&] { return static_cast<uint8_t>(random() >> 63); });
+      break;
+    case REGIE_I64:
+    case REGIE_U64:
+      fill(static_cast<int64_t*>(data), [&] { return static_cast<int64_t>(random() % 10); });
+      break;
+    case REGIE_I32:
+    case REGIE_U32:
+      fill(static_cast<int32_t*>(data), [&] { return static_cast<int32_t>(random() % 10); });
+      break;
+    case REGIE_I16:
+    case REGIE_U16:
+      fill(static_cast<int16_t*>(data), [&] { return static_cast<int16_t>(random() % 10); });
+      break;
+    case REGIE_I8:
+    case REGIE_U8:
+      fill(static_cast<int8_t*>(data), [&] { return static_cast<int8_t>(random() % 10); });
+      break;
+    default:
+      return Tensor();
   }
   return t;
 }
@@ -72,10 +92,13 @@ Result<std::vector<Tensor>> gather_inputs(const regie_model* model, const po::va
           best = i;
       if (best == names.size()) {
         size_t equals = text.find('=');
-        if (equals == std::string::npos) return invalid_input("--input wants name=file.npy, not '" + text + "'");
+        if (equals == std::string::npos)
+          return invalid_input("--input wants name=file.npy, not '" + text + "'");
         std::string hint;
         if (auto near = nearest_name(text.substr(0, equals), names)) hint = "; did you mean '" + *near + "'?";
-        return invalid_input("the model has no input '" + text.substr(0, equals) + "'" + hint + " Its inputs: " + ports(model), "--input");
+        return invalid_input(
+            "the model has no input '" + text.substr(0, equals) + "'" + hint + " Its inputs: " + ports(model),
+            "--input");
       }
       if (inputs[best]) return invalid_input("input '" + names[best] + "' is given twice", "--input");
       REGIE_ASSIGN(inputs[best], read_npy(text.substr(names[best].size() + 1)));
@@ -86,9 +109,13 @@ Result<std::vector<Tensor>> gather_inputs(const regie_model* model, const po::va
   for (size_t i = 0; i < count; ++i) {
     if (inputs[i]) continue;
     if (!random)
-      return invalid_input("input '" + names[i] + "' is missing: give --input " + names[i] + "=file.npy, or --random SEED. Inputs: " + ports(model));
+      return invalid_input("input '" + names[i] + "' is missing: give --input " + names[i] +
+                           "=file.npy, or --random SEED. Inputs: " + ports(model));
     inputs[i] = random_tensor(regie_model_input(model, i), *random);
-    if (!inputs[i]) return unsupported("there are no random numbers of type " + std::string(elem_name(regie_model_input(model, i).elem)), "input '" + names[i] + "'");
+    if (!inputs[i])
+      return unsupported(
+          "there are no random numbers of type " + std::string(elem_name(regie_model_input(model, i).elem)),
+          "input '" + names[i] + "'");
   }
   return inputs;
 }
@@ -103,7 +130,8 @@ void describe(const char* name, const regie_tensor& t) {
     size_t n = t.bytes / 4;
     double sum = 0;
     for (size_t i = 0; i < n; ++i) sum += p[i];
-    std::printf("  least %g, greatest %g, mean %g", *std::min_element(p, p + n), *std::max_element(p, p + n), sum / static_cast<double>(n));
+    std::printf("  least %g, greatest %g, mean %g", *std::min_element(p, p + n), *std::max_element(p, p + n),
+                sum / static_cast<double>(n));
     size_t last = t.rank ? static_cast<size_t>(t.dims[t.rank - 1]) : 1;
     if (n == last && n > 1) std::printf("; greatest at %td", std::max_element(p, p + n) - p);
   }
@@ -116,10 +144,14 @@ std::string file_name(std::string name) {
   return (name.empty() || name[0] == '.' ? "_" + name : name) + ".npy";
 }
 
-Status write_outputs(const regie_model* model, const std::vector<regie_tensor>& outputs, const std::string& folder) {
+Status write_outputs(const regie_model* model, const std::vector<regie_tensor>& outputs,
+                     const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) return io_error("the folder for outputs cannot be made: " + error.message() + "; choose another --output-dir", folder);
+  if (error)
+    return io_error(
+        "the folder for outputs cannot be made: " + error.message() + "; choose another --output-dir",
+        folder);
   std::vector<std::string> used;
   for (size_t i = 0; i < outputs.size(); ++i) {
     std::string name = file_name(regie_model_output(model, i).name);
@@ -144,10 +176,12 @@ int run_model(const std::string& path, const po::variables_map& values) {
   bool recompile = std::any_of(pairs.begin(), pairs.end(), [](const auto& p) {
     return p.first != "threads" && p.first != "plugin-path";
   });
-  regie_status s = *offline && !recompile ? regie_model_load(path.c_str(), &raw_model)
-                                          : regie_compile_file(path.c_str(), list.data(), list.size(), &raw_model);
+  regie_status s = *offline && !recompile
+                       ? regie_model_load(path.c_str(), &raw_model)
+                       : regie_compile_file(path.c_str(), list.data(), list.size(), &raw_model);
   if (s) return report_api(s);
-  if (*offline && recompile) std::fprintf(stderr, "regie: compiled again from the portable graph in %s\n", path.c_str());
+  if (*offline && recompile)
+    std::fprintf(stderr, "regie: compiled again from the portable graph in %s\n", path.c_str());
   std::unique_ptr<regie_model, Release> model(raw_model);
 
   auto inputs = gather_inputs(model.get(), values);
@@ -157,7 +191,8 @@ int run_model(const std::string& path, const po::variables_map& values) {
     if (p.first == "threads" || p.first == "plugin-path") session_pairs.push_back(p);
   auto session_options = api_options(session_pairs);
   regie_session* raw_session = nullptr;
-  if ((s = regie_session_create(model.get(), session_options.data(), session_options.size(), &raw_session))) return report_api(s);
+  if ((s = regie_session_create(model.get(), session_options.data(), session_options.size(), &raw_session)))
+    return report_api(s);
   std::unique_ptr<regie_session, Release> session(raw_session);
   regie_context* raw_context = nullptr;
   if ((s = regie_context_acquire(session.get(), &raw_context))) return report_api(s);
@@ -166,10 +201,13 @@ int run_model(const std::string& path, const po::variables_map& values) {
   std::vector<regie_tensor> views;
   for (const Tensor& t : *inputs) views.push_back(t.view());
   std::vector<regie_tensor> outputs(regie_model_output_count(model.get()));
-  if ((s = regie_run(context.get(), views.data(), views.size(), outputs.data(), outputs.size()))) return report_api(s);
+  if ((s = regie_run(context.get(), views.data(), views.size(), outputs.data(), outputs.size())))
+    return report_api(s);
   for (size_t i = 0; i < outputs.size(); ++i) describe(regie_model_output(model.get(), i).name, outputs[i]);
   if (values.count("output-dir"))
-    if (Status written = write_outputs(model.get(), outputs, values["output-dir"].as<std::string>()); !written.ok()) return report(written);
+    if (Status written = write_outputs(model.get(), outputs, values["output-dir"].as<std::string>());
+        !written.ok())
+      return report(written);
   return 0;
 }
 
@@ -177,17 +215,20 @@ int run_model(const std::string& path, const po::variables_map& values) {
 
 int command_run(const Arguments& arguments) {
   po::options_description options("Options");
-  options.add_options()
-      ("input", po::value<std::vector<std::string>>()->composing(), "an input, name=file.npy; may be repeated")
-      ("random", po::value<uint64_t>(), "fill the other inputs with random numbers of this seed; symbolic dimensions are 1")
-      ("output-dir", po::value<std::string>(), "write each output to OUTPUT.npy in this folder");
+  options.add_options()("input", po::value<std::vector<std::string>>()->composing(),
+                        "an input, name=file.npy; may be repeated")(
+      "random", po::value<uint64_t>(),
+      "fill the other inputs with random numbers of this seed; symbolic dimensions are 1")(
+      "output-dir", po::value<std::string>(), "write each output to OUTPUT.npy in this folder");
   add_compile_options(&options);
   po::variables_map values;
-  if (auto code = parse(arguments, options, {{"MODEL", "an offline model (.rgm), or a framework's model, which is compiled first"}},
-                        "run MODEL [--input name=file.npy]... [options]",
-                        "  regie run model.rgm --input x=image.npy --output-dir out\n"
-                        "  regie run model.onnx --random 1 --target host_and_null",
-                        &values))
+  if (auto code =
+          parse(arguments, options,
+                {{"MODEL", "an offline model (.rgm), or a framework's model, which is compiled first"}},
+                "run MODEL [--input name=file.npy]... [options]",
+                "  regie run model.rgm --input x=image.npy --output-dir out\n"
+                "  regie run model.onnx --random 1 --target host_and_null",
+                &values))
     return *code;
   return run_model(values["MODEL"].as<std::string>(), values);
 }

@@ -12,24 +12,19 @@ namespace {
 
 class Verifier {
  public:
-  Verifier(const Graph& graph, const VerifyOptions& options) : g_(graph), options_(options) {}
+  Verifier(const Graph& graph, bool shapes_known) : g_(graph), shapes_known_(shapes_known) {}
 
   Status run() {
     REGIE_TRY(walk());
     REGIE_TRY(check_values());
     REGIE_TRY(check_uses());
     REGIE_TRY(check_names());
-    REGIE_TRY(check_aliases());
-    if (!options_.ops) return {};
-    for (uint32_t n = 0; n < g_.node_count(); ++n)
-      if (g_.live(n)) REGIE_TRY(options_.ops->check(g_, n));
-    return {};
+    return check_aliases();
   }
 
  private:
   Status wrong(const std::string& what, uint32_t node = REGIE_NONE) const {
-    return internal_error("the graph is broken: " +
-                          (node == REGIE_NONE ? what : g_.describe_node(node) + " " + what));
+    return internal_error(node == REGIE_NONE ? what : g_.describe_node(node) + " " + what);
   }
 
   // Every region once, from the outermost inwards; every live node must be met.
@@ -146,7 +141,7 @@ class Verifier {
     if (t.container > REGIE_OPTIONAL_SEQUENCE)
       return wrong(g_.describe_value(value.id) + " is in no known container");
     bool tensor = t.container == REGIE_TENSOR;
-    if (options_.shapes_known && tensor && !type_known(t))
+    if (shapes_known_ && tensor && !type_known(t))
       return wrong(g_.describe_value(value.id) +
                    " has a type that is not wholly known: " + print_type(g_, t));
     if (!value.data) return {};
@@ -231,13 +226,24 @@ class Verifier {
   }
 
   const Graph& g_;
-  const VerifyOptions& options_;
+  const bool shapes_known_;
   std::vector<uint8_t> region_seen_;
   std::vector<uint32_t> depth_first_;
 };
 
 }  // namespace
 
-Status verify(const Graph& graph, const VerifyOptions& options) { return Verifier(graph, options).run(); }
+std::optional<std::string> find_fault(const Graph& graph, bool shapes_known) {
+  Status s = Verifier(graph, shapes_known).run();
+  return s.ok() ? std::nullopt : std::optional<std::string>(s.message());
+}
+
+Status verify(const Graph& graph, const VerifyOptions& options) {
+  if (auto fault = find_fault(graph, options.shapes_known))
+    return internal_error("the graph is broken: " + *fault);
+  for (uint32_t n = 0; options.ops && n < graph.node_count(); ++n)
+    if (graph.live(n)) REGIE_TRY(options.ops->check(graph, n));
+  return {};
+}
 
 }  // namespace regie

@@ -2,6 +2,9 @@
 // every graph that a test makes. Linear in the graph's size; no recursion.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "base/status.h"
 #include "ir/graph.h"
 #include "ir/op_set.h"
@@ -18,5 +21,7 @@ struct VerifyOptions {
 // of arguments and results of region 0; no cycle; aliases point to live values of the same space without
 // cycles; data bytes match types. INTERNAL with the node's description if something is wrong.
 Status verify(const Graph& graph, const VerifyOptions& options = {});
+// The same but for schemas: what is wrong, or nothing. For graphs that a user wrote.
+std::optional<std::string> find_fault(const Graph& graph, bool shapes_known = false);
 
 }  // namespace regie

@@ -1,5 +1,5 @@
-// The offline model file, .rgm: magic, format version, section table with checksums; protobuf for tasks and graph; weights
-// on page boundaries so that they can be mapped. See docs/model-file.md.
+// The offline model file, .rgm: magic, format version, section table with checksums; protobuf for tasks and
+// graph; weights on page boundaries so that they can be mapped. See docs/model-file.md.
 #pragma once
 
 #include <memory>
@@ -16,18 +16,19 @@ inline constexpr uint32_t kModelFormatVersion = 1;
 // Complete or not there at all. The same model gives the same bytes.
 Status save_model(const Model& model, const std::string& path);
 // Maps the file. CORRUPT names the section whose checksum or length is wrong; INVALID_MODEL if it is no .rgm;
-// UNSUPPORTED for a newer format, with both versions and what to do. Every index and range in it is checked, so that a
-// well-checksummed but hostile file cannot make the runtime read outside.
+// UNSUPPORTED for a newer format, with both versions and what to do. Every index and range in it is checked,
+// so that a well-checksummed but hostile file cannot make the runtime read outside.
 Result<std::shared_ptr<const Model>> load_model(const std::string& path);
 // The same from bytes that `owner` keeps alive; `name` for messages.
-Result<std::shared_ptr<const Model>> load_model(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
-                                                const std::string& name);
+Result<std::shared_ptr<const Model>> load_model(std::span<const std::byte> bytes,
+                                                std::shared_ptr<const void> owner, const std::string& name);
 bool looks_like_model_file(std::span<const std::byte> head);
 
 // Text for `regie inspect`: identity, sections with sizes, memory spaces, inputs and outputs, tasks.
 Result<std::string> inspect_model(const std::string& path);
 
-// Checks every index, range and type reference of a model in memory (also run on load). INTERNAL or CORRUPT with the place.
+// Checks every index, range and type reference of a model in memory (also run on load). INTERNAL or CORRUPT
+// with the place.
 Status check_model(const Model& model);
 
 }  // namespace regie

@@ -1,9 +1,11 @@
-// The Model: what compile time hands to run time, in memory. Tasks in issue order, buffers with offsets, kernels,
-// weights; no operator semantics. Written to and read from .rgm by file.h. Immutable once made; sessions share it.
+// The Model: what compile time hands to run time, in memory. Tasks in issue order, buffers with offsets,
+// kernels, weights; no operator semantics. Written to and read from .rgm by file.h. Immutable once made;
+// sessions share it.
 //
-// Sizes and offsets of models with symbolic dimensions: a buffer's size is an expression; its offset is the greatest end
-// of the buffers in `below` (those that share time with it and lie beneath it in the reference plan). So one evaluation in
-// the order of `placement_order` gives offsets that are valid for every shape, and equal the plan at the reference shape.
+// Sizes and offsets of models with symbolic dimensions: a buffer's size is an expression; its offset is the
+// greatest end of the buffers in `below` (its neighbours beneath it, while it lives, in the reference
+// plan). So one evaluation in the order of `placement_order` gives offsets that are valid for every shape,
+// and equal the plan at the reference shape.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +34,9 @@ struct ModelType {
 struct ModelSymbol {
   std::string name;
   int64_t lower = 0, upper = INT64_MAX;  // inclusive; checked at each run
-  uint32_t input = REGIE_NONE;           // read from dimension `axis` of this input; NONE: no expression may use it
+  uint32_t input = REGIE_NONE;  // read from dimension `axis` of this input; NONE: no expression may use it
   uint32_t axis = 0;
-  int64_t reference = 1;                 // value that the plan and the kernels were made for
+  int64_t reference = 1;  // value that the plan and the kernels were made for
 };
 
 struct ModelDevice {
@@ -49,26 +51,27 @@ struct ModelSpace {
   uint32_t device = 0;        // index into devices
   uint32_t device_space = 0;  // index into that device's spaces
   uint64_t arena_bytes = 0;   // peak at the reference shapes
-  uint64_t lower_bound = 0;   // greatest sum of live bytes at one step, scratch included, at the reference shapes
+  uint64_t lower_bound =
+      0;  // greatest sum of live bytes at one step, scratch included, at the reference shapes
 };
 
 enum class BufferKind : uint8_t { kTensor = 0, kScratch = 1 };
 
 struct ModelBuffer {
-  std::string name;            // of the value; for messages and the exported plan
+  std::string name;  // of the value; for messages and the exported plan
   BufferKind kind = BufferKind::kTensor;
   uint32_t space = 0;
   uint32_t alignment = 64;
-  ModelDim size = 0;           // bytes; scratch: at the reference shapes, the executable's own figure otherwise
-  uint64_t offset = 0;         // at the reference shapes
+  ModelDim size = 0;    // bytes; scratch: at the reference shapes, the executable's own figure otherwise
+  uint64_t offset = 0;  // at the reference shapes
   uint64_t lower = 0, upper = 0;  // live in steps [lower, upper) of the linearised program
-  std::vector<uint32_t> below; // only in models with symbols
+  std::vector<uint32_t> below;    // only in models with symbols
 };
 
 struct ModelWeight {
   uint64_t offset = 0, size = 0;  // in `weights`, aligned to 64 (the section to a page)
   std::string layout = "portable";
-  std::string digest;             // of the bytes; equal weights are stored once
+  std::string digest;  // of the bytes; equal weights are stored once
 };
 
 struct KernelWeight {
@@ -87,17 +90,17 @@ struct ModelKernel {
 struct Arg {
   enum Kind : uint8_t { kNone = 0, kBuffer = 1, kWeight = 2, kInput = 3, kOutput = 4 };
   Kind kind = kNone;
-  uint32_t index = 0;    // of the buffer, weight, input or output
-  uint64_t offset = 0;   // bytes into the buffer
-  uint32_t type = 0;     // index into types
-  bool constant = false; // kWeight that is the value of a constant operand, or a packed form of it
+  uint32_t index = 0;     // of the buffer, weight, input or output
+  uint64_t offset = 0;    // bytes into the buffer
+  uint32_t type = 0;      // index into types
+  bool constant = false;  // kWeight that is the value of a constant operand, or a packed form of it
 };
 
 enum class TaskKind : uint8_t {
   kLaunch = 1,  // kernel on device/stream
   kCopy = 2,    // operands[0] to results[0], between spaces (direction from the args' spaces)
-  // Host: programs[0] if the bool operands[0] is true, else programs[1]. Everything issued before it has ended when it
-  // begins, and everything that it ran when it ends.
+  // Host: programs[0] if the bool operands[0] is true, else programs[1]. Everything issued before it has
+  // ended when it begins, and everything that it ran when it ends.
   kIf = 3
 };
 
@@ -107,15 +110,18 @@ struct ModelTask {
   uint32_t kernel = REGIE_NONE;
   uint32_t threads = 1;
   std::vector<Arg> operands, results;
-  std::vector<uint32_t> kernel_weights;  // per operand: weight index that takes its place at the launch, or REGIE_NONE
-  uint32_t scratch = REGIE_NONE;         // buffer
-  std::vector<uint32_t> waits;           // tasks of the same program, on other streams or devices, that must have ended
-  std::vector<uint32_t> programs;        // control flow
-  // Control flow: per program, where its results lie; they are copied to `results` unless they are there already.
+  std::vector<uint32_t>
+      kernel_weights;  // per operand: weight index that takes its place at the launch, or REGIE_NONE
+  uint32_t scratch = REGIE_NONE;  // buffer
+  std::vector<uint32_t>
+      waits;  // tasks of the same program, on other streams or devices, that must have ended
+  std::vector<uint32_t> programs;  // control flow
+  // Control flow: per program, where its results lie; they are copied to `results` unless they are there
+  // already.
   std::vector<std::vector<Arg>> program_results;
-  std::string name;                      // node, for messages: "node 'conv1' (Conv)"
-  std::vector<std::string> origins;      // framework operators
-  uint64_t step = 0;                     // in the linearised program: the unit of buffer lifetimes
+  std::string name;                  // node, for messages: "node 'conv1' (Conv)"
+  std::vector<std::string> origins;  // framework operators
+  uint64_t step = 0;                 // in the linearised program: the unit of buffer lifetimes
 };
 
 struct ModelProgram {
@@ -130,7 +136,7 @@ struct ModelPort {
 struct Model {
   // Identity: what it was made from and by what.
   std::string name, producer, target, pipeline, source_digest;
-  std::vector<std::string> plugins;                            // "name version"
+  std::vector<std::string> plugins;  // "name version"
   std::vector<std::pair<std::string, std::string>> options;
 
   std::vector<ModelSymbol> symbols;
@@ -139,20 +145,23 @@ struct Model {
   std::vector<ModelDevice> devices;
   std::vector<ModelSpace> spaces;
   std::vector<ModelBuffer> buffers;
-  std::vector<uint32_t> placement_order;  // of buffers, ascending by reference offset; empty if all sizes are constants
+  std::vector<uint32_t>
+      placement_order;  // of buffers, ascending by reference offset; empty if all sizes are constants
   std::vector<ModelWeight> weights;
   std::vector<ModelKernel> kernels;
-  std::vector<ModelProgram> programs;     // 0 is the main one
+  std::vector<ModelProgram> programs;  // 0 is the main one
   std::vector<ModelPort> inputs, outputs;
-  std::vector<std::vector<Arg>> unused;   // reserved
+  std::vector<std::vector<Arg>> unused;  // reserved
 
-  // Where an output comes from when no task writes it (a constant, an input, or a buffer shared with another output).
-  std::vector<Arg> output_sources;        // per output: kOutput itself if tasks write it in place, else what to copy
+  // Where an output comes from when no task writes it (a constant, an input, or a buffer shared with another
+  // output).
+  std::vector<Arg>
+      output_sources;  // per output: kOutput itself if tasks write it in place, else what to copy
 
   std::span<const std::byte> weight_bytes;
   std::shared_ptr<const void> weight_owner;
 
-  std::string portable_graph;             // .rg text after import; constants as digests
+  std::string portable_graph;                          // .rg text after import; constants as digests
   std::map<std::string, uint32_t> portable_constants;  // digest -> weight
   std::string ledger_json;
 };

@@ -1,7 +1,8 @@
-// An independent check of a finished model's memory plan and order: shares no code with the planner or the scheduler. From
-// the tasks alone it derives which bytes each task reads and writes and which tasks are ordered by stream or event, and
-// proves that no two tasks that touch the same bytes are unordered, that what is read was written by the right task and
-// not overwritten since, and that `lower_bound` and `arena_bytes` are what the buffers say.
+// An independent check of a finished model's memory plan and order: shares no code with the planner or the
+// scheduler. From the tasks alone it derives which bytes each task reads and writes and which tasks are
+// ordered by stream or event, and proves that no two tasks that touch the same bytes are unordered, that what
+// is read was written by the right task and not overwritten since, and that `lower_bound` and `arena_bytes`
+// are what the buffers say.
 #pragma once
 
 #include <vector>
@@ -11,7 +12,8 @@
 
 namespace regie {
 
-// At the given values of the symbols (empty: the reference). INTERNAL with task, buffer and bytes if the plan is wrong.
+// At the given values of the symbols (empty: the reference). INTERNAL with task, buffer and bytes if the plan
+// is wrong.
 Status check_plan(const Model& model, const std::vector<int64_t>& symbol_values = {});
 
 }  // namespace regie

@@ -10,7 +10,8 @@ Status CompileState::open_engines() {
   std::vector<std::pair<std::string, regie_engine_ref>> refs;
   for (const TargetEngine& e : target.engines) {
     auto provider = plugins->engine(e.plugin);
-    if (!provider.ok()) return std::move(provider).status().while_doing("opening engine '" + e.name + "' of " + target.path);
+    if (!provider.ok())
+      return std::move(provider).status().while_doing("opening engine '" + e.name + "' of " + target.path);
     uses(provider->manifest);
     EngineInstance instance;
     instance.table = provider->table;
@@ -70,8 +71,9 @@ Result<NodeShapes> NodeShapes::make(const CompileState& state, uint32_t node) {
     for (int32_t d = 0; d < v.type.rank; ++d) {
       REGIE_ASSIGN(int64_t n, state.reference_value(v.type.dims[d]));
       if (n < 0)
-        return invalid_model("dimension " + std::to_string(d) + " of " + g.describe_value(value) + " would be " +
-                                 std::to_string(n) + " (" + g.dims().print(v.type.dims[d]) + " at the reference shapes)",
+        return invalid_model("dimension " + std::to_string(d) + " of " + g.describe_value(value) +
+                                 " would be " + std::to_string(n) + " (" + g.dims().print(v.type.dims[d]) +
+                                 " at the reference shapes)",
                              g.describe_node(node));
       dims.push_back(n);
     }

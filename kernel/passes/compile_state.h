@@ -1,5 +1,6 @@
-// Everything that one compile holds: the graph, the engines of the target, and what the stages decided that is not in the
-// graph itself: kernels, the schedule, the memory plan. Passed by reference to the drivers; no globals.
+// Everything that one compile holds: the graph, the engines of the target, and what the stages decided that
+// is not in the graph itself: kernels, the schedule, the memory plan. Passed by reference to the drivers; no
+// globals.
 #pragma once
 
 #include <memory>
@@ -20,20 +21,21 @@ namespace regie {
 
 struct CompileOptions {
   std::string target = "host_cpu";
-  std::string pipeline;               // empty: "default", or "unoptimised" if !optimise
+  std::string pipeline;  // empty: "default", or "unoptimised" if !optimise
   bool optimise = true;
-  bool verify = true;                 // graph after each stage, plan at the end
+  bool verify = true;  // graph after each stage, plan at the end
   uint32_t threads = 1;
-  std::string dump;                   // folder for the graph after each stage; empty: none
+  std::string dump;  // folder for the graph after each stage; empty: none
   std::vector<std::pair<std::string, std::string>> import_options;  // {"shape", "x=16,1,8,8"}
   std::vector<std::pair<std::string, std::string>> settings;        // {"fold-constants.budget-bytes", "1024"}
-  std::set<uint32_t> held_back_patches;  // bisection: patches left out
+  std::set<uint32_t> held_back_patches;                             // bisection: patches left out
   uint32_t stop_after_patches = UINT32_MAX;
 };
 
 struct EngineInstance {
   EngineInstance() = default;
-  EngineInstance(EngineInstance&& o) noexcept : table(o.table), engine(std::exchange(o.engine, nullptr)), name(std::move(o.name)) {}
+  EngineInstance(EngineInstance&& o) noexcept
+      : table(o.table), engine(std::exchange(o.engine, nullptr)), name(std::move(o.name)) {}
   EngineInstance& operator=(EngineInstance&&) = delete;
   ~EngineInstance() {
     if (engine) table->destroy(engine);
@@ -69,12 +71,12 @@ struct RegionSchedule {
 };
 
 struct PlannedBuffer {
-  uint32_t value = REGIE_NONE;         // root of the alias class, or
-  uint32_t scratch_of = REGIE_NONE;    // the node whose scratch it is
+  uint32_t value = REGIE_NONE;       // root of the alias class, or
+  uint32_t scratch_of = REGIE_NONE;  // the node whose scratch it is
   uint32_t space = 0;
   uint64_t lower = 0, upper = 0;
-  uint64_t size = 0;                   // at the reference shapes
-  regie_dim size_dim = 0;              // bytes; constant or expression
+  uint64_t size = 0;       // at the reference shapes
+  regie_dim size_dim = 0;  // bytes; constant or expression
   uint64_t alignment = 64;
   uint64_t offset = 0;
 };
@@ -83,9 +85,9 @@ struct CompileState {
   CompileOptions options;
   std::shared_ptr<PluginHost> plugins;
   std::shared_ptr<PluginOpSet> ops;
-  std::string source;                  // the user's file, for messages
+  std::string source;  // the user's file, for messages
   std::unique_ptr<Graph> graph;
-  std::string portable_graph;          // .rg text right after import
+  std::string portable_graph;  // .rg text right after import
   std::vector<Tensor> portable_constants;
   Target target;
   std::vector<EngineInstance> engines;
@@ -101,7 +103,7 @@ struct CompileState {
   std::vector<std::optional<CompiledKernel>> kernels;  // by node
   std::vector<RegionSchedule> schedule;                // by region
   std::vector<PlannedBuffer> buffers;
-  std::vector<uint32_t> buffer_of_value;               // by value: index into buffers, REGIE_NONE
+  std::vector<uint32_t> buffer_of_value;  // by value: index into buffers, REGIE_NONE
 
   // Engines of the target as views for the graph; opens the plug-ins.
   Status open_engines();
@@ -112,7 +114,8 @@ struct CompileState {
   uint32_t storage_of(uint32_t value) const;
 };
 
-// Concrete shapes of a node at the reference binding, with constants' data: what engines are asked and compile with.
+// Concrete shapes of a node at the reference binding, with constants' data: what engines are asked and
+// compile with.
 class NodeShapes {
  public:
   static Result<NodeShapes> make(const CompileState& state, uint32_t node);
@@ -126,9 +129,12 @@ class NodeShapes {
 };
 
 // Drivers: each runs one kind of plug-in over the whole graph and keeps its decisions in the state.
-Status run_placer(CompileState& state, const Provider<regie_placer_table>& placer, const regie_config* options);
-Status run_scheduler(CompileState& state, const Provider<regie_scheduler_table>& scheduler, const regie_config* options);
-Status run_memory_planner(CompileState& state, const Provider<regie_memory_table>& planner, const regie_config* options);
+Status run_placer(CompileState& state, const Provider<regie_placer_table>& placer,
+                  const regie_config* options);
+Status run_scheduler(CompileState& state, const Provider<regie_scheduler_table>& scheduler,
+                     const regie_config* options);
+Status run_memory_planner(CompileState& state, const Provider<regie_memory_table>& planner,
+                          const regie_config* options);
 // Kernels of all placed nodes; once.
 Status compile_kernels(CompileState& state);
 // Whether this value is written straight into a graph output (the caller's memory) rather than into an arena.

@@ -1,6 +1,7 @@
 #include "passes/compiler.h"
 
 #include <chrono>
+#include <cstdlib>
 
 #include "base/file.h"
 #include "ir/verify.h"
@@ -17,7 +18,8 @@ namespace {
 // "model.onnx: node 'conv1' (Conv)": messages name the user's file first.
 Status in_file(Status status, const std::string& file) {
   if (status.ok() || status.where().find(file) != std::string::npos) return status;
-  Status named = Status::error(status.code(), status.message(), status.where().empty() ? file : file + ": " + status.where());
+  Status named = Status::error(status.code(), status.message(),
+                               status.where().empty() ? file : file + ": " + status.where());
   for (const std::string& c : status.context()) named = std::move(named).while_doing(c);
   return named;
 }
@@ -32,7 +34,8 @@ void keep_portable(CompileState& state) {
 }
 
 // A framework's file, a text graph, or an offline model, whose portable graph is compiled again.
-Result<std::unique_ptr<Graph>> read_graph(CompileState& state, const std::string& path, std::span<const std::byte> bytes) {
+Result<std::unique_ptr<Graph>> read_graph(CompileState& state, const std::string& path,
+                                          std::span<const std::byte> bytes) {
   const auto& options = state.options.import_options;
   if (!bytes.empty()) return import_bytes(*state.plugins, *state.ops, bytes, path, options);
   auto file = MappedFile::open(path);
@@ -40,7 +43,9 @@ Result<std::unique_ptr<Graph>> read_graph(CompileState& state, const std::string
   if (!looks_like_model_file(file->bytes())) return import_model(*state.plugins, *state.ops, path, options);
   REGIE_ASSIGN(std::shared_ptr<const Model> model, load_model(path));
   if (!options.empty())
-    return unsupported("`" + options.front().first + "` needs the framework's file: an offline model's shapes are made", path);
+    return unsupported(
+        "`" + options.front().first + "` needs the framework's file: an offline model's shapes are made",
+        path);
   ParseOptions parse_options;
   parse_options.constants = [&](std::string_view digest, regie_elem elem, std::span<const int64_t> dims) {
     auto it = model->portable_constants.find(std::string(digest));
@@ -62,7 +67,10 @@ Result<Compiled> compile_in(CompileState& state, const std::string& path, std::s
   state.ledger.operators_imported = state.graph->live_node_count();
   VerifyOptions verify_options;
   verify_options.ops = state.ops.get();
-  if (options.verify) REGIE_TRY(verify(*state.graph, verify_options).while_doing("verifying the imported graph"));
+  if (options.verify) {
+    REGIE_TRY(verify(*state.graph, verify_options).while_doing("verifying the imported graph"));
+    if (std::getenv("REGIE_VERIFY_TEXT")) REGIE_TRY(check_round_trip(*state.graph));
+  }
   keep_portable(state);
   REGIE_TRY(state.open_engines());
   state.bind_symbols();
@@ -97,7 +105,8 @@ Result<Compiled> compile(const std::shared_ptr<PluginHost>& plugins, const std::
 }
 
 Result<std::string> optimise_text(const std::shared_ptr<PluginHost>& plugins, std::string_view text,
-                                  const std::string& file_name, const Pipeline& pipeline, const CompileOptions& options) {
+                                  const std::string& file_name, const Pipeline& pipeline,
+                                  const CompileOptions& options) {
   REGIE_ASSIGN(auto ops, PluginOpSet::create(plugins));
   REGIE_ASSIGN(auto graphs, parse_all(text, file_name));
   std::string out;
@@ -118,7 +127,10 @@ Result<std::string> optimise_text(const std::shared_ptr<PluginHost>& plugins, st
     REGIE_TRY(state.open_engines());
     state.bind_symbols();
     Status s = run_pipeline(state, pipeline, initial, {});
-    if (!s.ok()) return s.where().find(".toml") != std::string::npos || s.where().starts_with("--") ? s : in_file(std::move(s), file_name);
+    if (!s.ok())
+      return s.where().find(".toml") != std::string::npos || s.where().starts_with("--")
+                 ? s
+                 : in_file(std::move(s), file_name);
     if (!out.empty()) out += "\n";
     out += print(*state.graph);
   }

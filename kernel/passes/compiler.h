@@ -1,4 +1,5 @@
-// The compiler: from a framework's file to a Model. Everything that is configurable comes in through CompileOptions.
+// The compiler: from a framework's file to a Model. Everything that is configurable comes in through
+// CompileOptions.
 #pragma once
 
 #include <memory>
@@ -19,8 +20,10 @@ struct Compiled {
 Result<Compiled> compile(const std::shared_ptr<PluginHost>& plugins, const std::string& path,
                          std::span<const std::byte> bytes, const CompileOptions& options);
 
-// Runs passes over a graph in text form and gives it back: `regie opt`. Several graphs of one text are done one by one.
+// Runs passes over a graph in text form and gives it back: `regie opt`. Several graphs of one text are done
+// one by one.
 Result<std::string> optimise_text(const std::shared_ptr<PluginHost>& plugins, std::string_view text,
-                                  const std::string& file_name, const Pipeline& pipeline, const CompileOptions& options);
+                                  const std::string& file_name, const Pipeline& pipeline,
+                                  const CompileOptions& options);
 
 }  // namespace regie

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -36,6 +38,7 @@ class Emitter {
   Status emit_symbols();
   Status emit_spaces();
   Status emit_buffers();
+  void order_buffers();
   Status emit_region(uint32_t region, ModelProgram* program);
   Result<ModelTask> make_task(const ScheduledTask& t);
   Status emit_outputs();
@@ -52,9 +55,9 @@ class Emitter {
   std::map<std::pair<std::string, std::string>, uint32_t> weight_ids_;  // {digest of bytes, layout}
   std::map<regie_dim, ModelDim> dims_;
   std::map<std::pair<regie_elem, std::vector<ModelDim>>, uint32_t> types_;
-  std::map<std::pair<uint32_t, std::string>, uint32_t> kernels_;        // {device, content digest}
+  std::map<std::pair<uint32_t, std::string>, uint32_t> kernels_;  // {device, content digest}
   std::map<uint32_t, uint32_t> weight_of_value_;
-  std::map<uint32_t, uint32_t> output_of_value_;                        // storage written in place
+  std::map<uint32_t, uint32_t> output_of_value_;  // storage written in place
 };
 
 ModelDim Emitter::dim(regie_dim d) {
@@ -77,7 +80,8 @@ uint32_t Emitter::type_of(const regie_type& type) {
 
 uint32_t Emitter::add_weight(const void* data, uint64_t size, const std::string& layout) {
   std::string digest = Hasher().number(size).bytes(data, size).hex();
-  auto [it, fresh] = weight_ids_.emplace(std::pair{digest, layout}, static_cast<uint32_t>(model_->weights.size()));
+  auto [it, fresh] =
+      weight_ids_.emplace(std::pair{digest, layout}, static_cast<uint32_t>(model_->weights.size()));
   if (fresh) {
     uint64_t offset = (weights_->size() + 63) / 64 * 64;
     weights_->resize(offset + size);
@@ -107,11 +111,14 @@ Result<Arg> Emitter::locate(uint32_t value) {
   arg.offset = offset;
   const regie_value& v = g_.value(root);
   if (g_.is_constant(root)) {
-    if (!g_.tensor(root)) return invalid_input("constant has no data: a graph with abstract constants cannot be compiled", g_.describe_value(root));
+    if (!g_.tensor(root))
+      return invalid_input("constant has no data: a graph with abstract constants cannot be compiled",
+                           g_.describe_value(root));
     auto [it, fresh] = weight_of_value_.emplace(root, 0);
     if (fresh) {
       const Tensor& t = g_.tensor(root);
-      if (t.elem() == REGIE_STRING) return unsupported("constants of type string cannot be stored", g_.describe_value(root));
+      if (t.elem() == REGIE_STRING)
+        return unsupported("constants of type string cannot be stored", g_.describe_value(root));
       it->second = add_weight(t.data(), t.bytes(), "portable");
     }
     arg.kind = Arg::kWeight;
@@ -146,12 +153,14 @@ Status Emitter::emit_identity() {
   for (const TargetDevice& d : state_.target.devices) m.devices.push_back({d.name, d.plugin, d.params});
   for (uint32_t i = 0; i < g_.region(0).arg_count; ++i) {
     const regie_value& v = g_.value(g_.region(0).args[i]);
-    if (v.type.container != REGIE_TENSOR) return unsupported("inputs that are no tensors", g_.describe_value(v.id));
+    if (v.type.container != REGIE_TENSOR)
+      return unsupported("inputs that are no tensors", g_.describe_value(v.id));
     m.inputs.push_back({std::string(view(v.name)), type_of(v.type)});
   }
   for (uint32_t i = 0; i < g_.region(0).result_count; ++i) {
     const regie_value& v = g_.value(g_.region(0).results[i]);
-    if (v.type.container != REGIE_TENSOR) return unsupported("outputs that are no tensors", g_.describe_value(v.id));
+    if (v.type.container != REGIE_TENSOR)
+      return unsupported("outputs that are no tensors", g_.describe_value(v.id));
     m.outputs.push_back({std::string(g_.output_name(i)), type_of(v.type)});
     if (value_is_output_storage(g_, v.id)) output_of_value_.emplace(v.id, i);
   }
@@ -170,7 +179,9 @@ Status Emitter::collect_plugins() {
   }
   Status status;
   for_each_task_node(g_, [&](uint32_t n) {
-    if (!status.ok() || n >= state_.kernels.size() || !state_.kernels[n] || !(state_.kernels[n]->flags & REGIE_KERNEL_REFERENCE)) return;
+    if (!status.ok() || n >= state_.kernels.size() || !state_.kernels[n] ||
+        !(state_.kernels[n]->flags & REGIE_KERNEL_REFERENCE))
+      return;
     auto kernel = state_.plugins->op_kernel(view(g_.node(n).op));
     if (kernel.ok())
       state_.uses(kernel->manifest);
@@ -210,7 +221,10 @@ Status Emitter::check_symbols_readable() {
       if (code.words[w] == DimCode::kLoad) {
         const ModelSymbol& s = model_->symbols[static_cast<size_t>(code.words[w + 1])];
         if (s.input == REGIE_NONE)
-          return unsupported("dimension '" + s.name + "' is known only while the model runs (its size depends on data); models of that kind are not supported yet", state_.source);
+          return unsupported("dimension '" + s.name +
+                                 "' is known only while the model runs (its size depends on data); models of "
+                                 "that kind are not supported yet",
+                             state_.source);
       }
   return {};
 }
@@ -218,7 +232,8 @@ Status Emitter::check_symbols_readable() {
 Status Emitter::emit_spaces() {
   for (uint32_t space = 0; space < state_.target.devices.size(); ++space) {
     uint32_t device = state_.target.device_of(space);
-    const MemoryRecord& r = state_.ledger.memory[state_.ledger.memory.size() - state_.target.devices.size() + space];
+    const MemoryRecord& r =
+        state_.ledger.memory[state_.ledger.memory.size() - state_.target.devices.size() + space];
     model_->spaces.push_back({r.space, device, 0, r.peak, r.lower_bound});
   }
   return {};
@@ -229,7 +244,8 @@ Status Emitter::emit_buffers() {
   for (const PlannedBuffer& b : state_.buffers) {
     ModelBuffer out;
     if (b.value != REGIE_NONE) {
-      out.name = g_.value(b.value).name.size ? std::string(view(g_.value(b.value).name)) : g_.describe_value(b.value);
+      out.name = g_.value(b.value).name.size ? std::string(view(g_.value(b.value).name))
+                                             : g_.describe_value(b.value);
     } else {
       out.name = "scratch of " + g_.describe_node(b.scratch_of);
       out.kind = BufferKind::kScratch;
@@ -243,28 +259,53 @@ Status Emitter::emit_buffers() {
     m.buffers.push_back(std::move(out));
   }
   if (m.symbols.empty()) return {};
-  // Who lies beneath whom, among those that share time: for every shape each pair keeps that order.
-  std::vector<uint32_t> by_start(m.buffers.size());
-  for (uint32_t i = 0; i < by_start.size(); ++i) by_start[i] = i;
-  m.placement_order = by_start;
-  std::stable_sort(m.placement_order.begin(), m.placement_order.end(), [&](uint32_t a, uint32_t b) { return m.buffers[a].offset < m.buffers[b].offset; });
-  std::stable_sort(by_start.begin(), by_start.end(), [&](uint32_t a, uint32_t b) { return m.buffers[a].lower < m.buffers[b].lower; });
-  std::vector<uint32_t> rank(m.buffers.size());
-  for (uint32_t i = 0; i < rank.size(); ++i) rank[m.placement_order[i]] = i;
-  std::vector<uint32_t> live;
-  for (uint32_t b : by_start) {
-    std::erase_if(live, [&](uint32_t o) { return m.buffers[o].upper <= m.buffers[b].lower; });
-    for (uint32_t o : live) {
-      if (m.buffers[o].space != m.buffers[b].space) continue;
-      if (rank[o] < rank[b])
-        m.buffers[b].below.push_back(o);
-      else
-        m.buffers[o].below.push_back(b);
-    }
-    live.push_back(b);
-  }
-  for (ModelBuffer& b : m.buffers) std::sort(b.below.begin(), b.below.end());
+  order_buffers();
   return {};
+}
+
+// Who lies beneath whom, for every shape as in the plan. A sweep over time keeps the live buffers of each
+// space in the order of their offsets and links neighbours whenever two become such: any two that share a
+// step are then linked through those between them, with two or three links a buffer however many live at
+// once.
+void Emitter::order_buffers() {
+  Model& m = *model_;
+  std::vector<uint32_t>& order = m.placement_order;
+  for (uint32_t i = 0; i < m.buffers.size(); ++i) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return std::pair(m.buffers[a].offset, state_.buffers[a].size) <
+           std::pair(m.buffers[b].offset, state_.buffers[b].size);
+  });
+  struct Change {
+    uint64_t step;
+    bool starts;  // ends come first: lifetimes are half open
+    uint32_t rank;
+  };
+  std::vector<Change> changes;
+  for (uint32_t rank = 0; rank < order.size(); ++rank) {
+    changes.push_back({m.buffers[order[rank]].lower, true, rank});
+    changes.push_back({m.buffers[order[rank]].upper, false, rank});
+  }
+  std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+    return std::tie(a.step, a.starts, a.rank) < std::tie(b.step, b.starts, b.rank);
+  });
+  std::vector<std::set<uint32_t>> live(m.spaces.size());
+  auto link = [&](uint32_t below, uint32_t above) { m.buffers[order[above]].below.push_back(order[below]); };
+  for (const Change& c : changes) {
+    std::set<uint32_t>& ranks = live[m.buffers[order[c.rank]].space];
+    auto it = c.starts ? ranks.insert(c.rank).first : ranks.find(c.rank);
+    const bool has_below = it != ranks.begin(), has_above = std::next(it) != ranks.end();
+    if (c.starts) {
+      if (has_below) link(*std::prev(it), c.rank);
+      if (has_above) link(c.rank, *std::next(it));
+    } else {
+      if (has_below && has_above) link(*std::prev(it), *std::next(it));
+      ranks.erase(it);
+    }
+  }
+  for (ModelBuffer& b : m.buffers) {
+    std::sort(b.below.begin(), b.below.end());
+    b.below.erase(std::unique(b.below.begin(), b.below.end()), b.below.end());
+  }
 }
 
 bool Emitter::skipped(uint32_t node) {
@@ -277,7 +318,8 @@ bool Emitter::skipped(uint32_t node) {
     if (v.alias_of == REGIE_NONE) return false;
     bool viewed = false;
     for (uint32_t o = 0; o < n.operand_count && !viewed; ++o)
-      viewed = n.operands[o] == v.alias_of && e.table->alias(e.engine, &g_.view(), node, r, o) == REGIE_ALIAS_VIEW;
+      viewed =
+          n.operands[o] == v.alias_of && e.table->alias(e.engine, &g_.view(), node, r, o) == REGIE_ALIAS_VIEW;
     if (!viewed) return false;
   }
   return true;
@@ -287,7 +329,8 @@ uint32_t Emitter::add_kernel(const CompiledKernel& k, uint32_t device) {
   Hasher h;
   h.text(k.format).text(k.name).text(k.blob).number(k.flags);
   for (const std::string& r : k.requires_) h.text(r);
-  auto [it, fresh] = kernels_.emplace(std::pair{device, h.hex()}, static_cast<uint32_t>(model_->kernels.size()));
+  auto [it, fresh] =
+      kernels_.emplace(std::pair{device, h.hex()}, static_cast<uint32_t>(model_->kernels.size()));
   if (fresh) model_->kernels.push_back({k.format, k.name, k.blob, device, k.flags, k.requires_});
   return it->second;
 }
@@ -315,7 +358,8 @@ Result<ModelTask> Emitter::make_task(const ScheduledTask& t) {
     task.kind = TaskKind::kIf;
     task.operands.resize(1);  // the captures are read where they lie
   } else if (is_control_flow(n)) {
-    return unsupported("operator " + std::string(view(n.op)) + " is not supported yet", g_.describe_node(t.node));
+    return unsupported("operator " + std::string(view(n.op)) + " is not supported yet",
+                       g_.describe_node(t.node));
   } else {
     const CompiledKernel& k = *state_.kernels[t.node];
     task.kernel = add_kernel(k, task.device);
@@ -385,7 +429,10 @@ Status Emitter::emit_outputs() {
     uint32_t v = g_.region(0).results[i];
     REGIE_ASSIGN(Arg a, locate(v));
     if (a.kind == Arg::kBuffer && state_.buffers[a.index].space != 0)
-      return invalid_input("output '" + std::string(g_.output_name(i)) + "' lies in another device's memory: the pipeline needs insert-copies after placement", state_.source);
+      return invalid_input(
+          "output '" + std::string(g_.output_name(i)) +
+              "' lies in another device's memory: the pipeline needs insert-copies after placement",
+          state_.source);
     model_->output_sources.push_back(a);
   }
   return {};

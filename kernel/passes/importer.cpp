@@ -456,7 +456,8 @@ Result<std::unique_ptr<Graph>> import_with_frontend(PluginHost& host, const OpSe
     best = *provider;
   }
   if (best_score == 0) {
-    if (tried.empty() && !refused.ok()) return std::move(refused).while_doing("looking for a frontend for " + path);
+    if (tried.empty() && !refused.ok())
+      return std::move(refused).while_doing("looking for a frontend for " + path);
     std::string message = "not a model that any frontend knows: tried " + (tried.empty() ? "none" : tried);
     if (!refused.ok()) message += "; one could not be used: " + refused.to_string();
     return invalid_model(std::move(message), path);

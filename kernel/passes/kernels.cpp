@@ -1,4 +1,5 @@
-// Kernel driver: has every placed node compiled by its engine. Before memory is planned, as kernels need scratch.
+// Kernel driver: has every placed node compiled by its engine. Before memory is planned, as kernels need
+// scratch.
 #include "passes/compile_state.h"
 #include "passes/structural.h"
 
@@ -14,7 +15,8 @@ struct Sink {
 regie_status emit(const regie_engine_compile* self, const regie_kernel* k) {
   auto& sink = *static_cast<Sink*>(self->sink);
   if (sink.emitted || !k || !k->format.size || (k->blob_size && !k->blob))
-    return fail_on_this_thread(bad_plugin("an engine emitted two kernels for a node, or one without format or blob"));
+    return fail_on_this_thread(
+        bad_plugin("an engine emitted two kernels for a node, or one without format or blob"));
   sink.emitted = true;
   CompiledKernel& out = sink.kernel;
   out.format = view(k->format);
@@ -56,11 +58,15 @@ Status compile_kernels(CompileState& state) {
     request.shapes = shapes->get();
     request.emit = emit;
     request.sink = &sink;
-    status = call_plugin("engine '" + engine.name + "'", [&] { return engine.table->compile(engine.engine, &request); });
-    if (status.ok() && !sink.emitted) status = bad_plugin("engine '" + engine.name + "' compiled nothing and reported no error");
+    status = call_plugin("engine '" + engine.name + "'",
+                         [&] { return engine.table->compile(engine.engine, &request); });
+    if (status.ok() && !sink.emitted)
+      status = bad_plugin("engine '" + engine.name + "' compiled nothing and reported no error");
     for (const PackedWeight& w : sink.kernel.weights)
-      if (status.ok() && (w.operand >= node.operand_count || node.operands[w.operand] == REGIE_NONE || !g.is_constant(node.operands[w.operand])))
-        status = bad_plugin("engine '" + engine.name + "' packed operand " + std::to_string(w.operand) + ", which is no constant");
+      if (status.ok() && (w.operand >= node.operand_count || node.operands[w.operand] == REGIE_NONE ||
+                          !g.is_constant(node.operands[w.operand])))
+        status = bad_plugin("engine '" + engine.name + "' packed operand " + std::to_string(w.operand) +
+                            ", which is no constant");
     if (!status.ok()) {
       status.set_where(g.describe_node(n));
       return;

@@ -39,9 +39,14 @@ Json to_json(const PlacementRecord& p) {
 }
 
 Json to_json(const MemoryRecord& m) {
-  return Json{{"space", m.space},           {"arena_bytes", m.peak},         {"lower_bound_bytes", m.lower_bound},
-              {"sum_of_tensors_bytes", m.sum_of_tensors}, {"buffers", m.buffers}, {"proven_optimal", m.proven_optimal},
-              {"peak_step", m.peak_step},   {"held_by", m.holders}};
+  return Json{{"space", m.space},
+              {"arena_bytes", m.peak},
+              {"lower_bound_bytes", m.lower_bound},
+              {"sum_of_tensors_bytes", m.sum_of_tensors},
+              {"buffers", m.buffers},
+              {"proven_optimal", m.proven_optimal},
+              {"peak_step", m.peak_step},
+              {"held_by", m.holders}};
 }
 
 Json to_json(const RuleRecord& r) {
@@ -53,9 +58,11 @@ Json to_json(const RuleRecord& r) {
 
 }  // namespace
 
-void Ledger::note(std::string_view pass, std::string_view node, std::string_view kind, std::string_view text) {
+void Ledger::note(std::string_view pass, std::string_view node, std::string_view kind,
+                  std::string_view text) {
   uint64_t& n = counts[std::string(pass) + "/" + std::string(kind)];
-  if (++n <= kDetailsPerKind) details.push_back({std::string(pass), std::string(node), std::string(kind), std::string(text)});
+  if (++n <= kDetailsPerKind)
+    details.push_back({std::string(pass), std::string(node), std::string(kind), std::string(text)});
 }
 
 RuleRecord& Ledger::rule(std::string_view name) {

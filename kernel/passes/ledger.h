@@ -1,5 +1,6 @@
-// The ledger: what a compile did and why. Counts for everything, details for the first few of each kind; everything that
-// reports to the user (compile, explain, diff) reads it, from the compile or from the model file. JSON inside.
+// The ledger: what a compile did and why. Counts for everything, details for the first few of each kind;
+// everything that reports to the user (compile, explain, diff) reads it, from the compile or from the model
+// file. JSON inside.
 #pragma once
 
 #include <cstdint>
@@ -52,15 +53,16 @@ class Ledger {
   std::vector<RuleRecord> rules;
   std::vector<PlacementRecord> placements;
   std::vector<MemoryRecord> memory;
-  std::vector<std::string> events;            // "'conv1' -> 'copy': other device"
-  std::map<std::string, uint64_t> counts;     // "<pass>/<kind>"
-  std::vector<LedgerDetail> details;          // the first kDetailsPerKind of each "<pass>/<kind>"
+  std::vector<std::string> events;         // "'conv1' -> 'copy': other device"
+  std::map<std::string, uint64_t> counts;  // "<pass>/<kind>"
+  std::vector<LedgerDetail> details;       // the first kDetailsPerKind of each "<pass>/<kind>"
   uint32_t operators_imported = 0, operators_final = 0, tasks = 0, streams = 0;
   double total_milliseconds = 0;
 
   void note(std::string_view pass, std::string_view node, std::string_view kind, std::string_view text);
   RuleRecord& rule(std::string_view name);  // made on first use; order of first use
-  // `times` off: everything that differs between two equal compiles is left out, so that model files are reproducible.
+  // `times` off: everything that differs between two equal compiles is left out, so that model files are
+  // reproducible.
   std::string to_json(bool times) const;
 };
 

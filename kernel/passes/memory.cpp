@@ -1,8 +1,9 @@
-// Memory driver: finds the buffers, their sizes and the steps in which they live, and has the planner lay them out.
+// Memory driver: finds the buffers, their sizes and the steps in which they live, and has the planner lay
+// them out.
 //
-// A buffer lives from the first step that touches it to the first step from which on every stream that could touch its
-// memory space is known to come after its last use. On one stream that is the next step; across streams it follows from
-// the waits. So two streams share bytes only where the schedule orders them.
+// A buffer lives from the first step that touches it to the first step from which on every stream that could
+// touch its memory space is known to come after its last use. On one stream that is the next step; across
+// streams it follows from the waits. So two streams share bytes only where the schedule orders them.
 #include <algorithm>
 #include <map>
 
@@ -26,7 +27,8 @@ class Timeline {
   // First step from which on all streams that touch `space` come after what happened at `step`.
   uint64_t released(uint64_t step, uint32_t space) const {
     uint32_t task = task_at_[step];
-    if (task == REGIE_NONE) return step + 1;  // the host has waited for the region and copies before it goes on
+    if (task == REGIE_NONE)
+      return step + 1;  // the host has waited for the region and copies before it goes on
     uint64_t upper = step + 1;
     for (size_t s = 0; s < streams_; ++s)
       if (touches_[s][space]) upper = std::max(upper, known_[task * streams_ + s]);
@@ -36,8 +38,8 @@ class Timeline {
  private:
   struct Task {
     uint64_t step;
-    uint32_t stream;    // dense index
-    uint32_t index;     // 1-based position on its stream
+    uint32_t stream;  // dense index
+    uint32_t index;   // 1-based position on its stream
     bool control_flow;
     std::vector<uint32_t> waits;  // tasks
   };
@@ -45,16 +47,18 @@ class Timeline {
   void propagate();
   uint32_t stream_of(uint32_t node) {
     uint32_t device = state_.target.engines[g_.node(node).engine].device;
-    return stream_ids_.emplace(std::pair{device, g_.node(node).stream}, static_cast<uint32_t>(stream_ids_.size())).first->second;
+    return stream_ids_
+        .emplace(std::pair{device, g_.node(node).stream}, static_cast<uint32_t>(stream_ids_.size()))
+        .first->second;
   }
 
   const CompileState& state_;
   const Graph& g_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> stream_ids_;
-  std::vector<Task> tasks_;              // by step
-  std::vector<uint32_t> task_at_;        // by step; REGIE_NONE: a region's results are handed over
+  std::vector<Task> tasks_;        // by step
+  std::vector<uint32_t> task_at_;  // by step; REGIE_NONE: a region's results are handed over
   std::map<uint64_t, std::vector<uint32_t>> handed_over_;  // by step: the tasks of that region
-  std::vector<uint64_t> known_;          // task x stream: first step of that stream that comes after the task
+  std::vector<uint64_t> known_;  // task x stream: first step of that stream that comes after the task
   std::vector<std::vector<uint8_t>> touches_;  // stream x space
   size_t streams_ = 0;
   uint64_t steps_ = 0;
@@ -95,8 +99,9 @@ void Timeline::collect() {
 }
 
 void Timeline::propagate() {
-  // clock[s][r]: how many tasks of stream r stream s is known to come after; `host`: the same for what the host issues from
-  // now on. The host waits for what an If waits for before its branches, and for a branch's tasks at its end.
+  // clock[s][r]: how many tasks of stream r stream s is known to come after; `host`: the same for what the
+  // host issues from now on. The host waits for what an If waits for before its branches, and for a branch's
+  // tasks at its end.
   using Clock = std::vector<uint32_t>;
   std::vector<Clock> clock(streams_, Clock(streams_, 0)), of_task(tasks_.size());
   Clock host(streams_, 0);
@@ -133,7 +138,8 @@ bool value_is_output_storage(const Graph& g, uint32_t value) {
   const regie_value& v = g.value(value);
   if (v.kind != REGIE_VALUE_RESULT || v.alias_of != REGIE_NONE || v.space != 0) return false;
   if (g.node(v.owner).region != 0) return false;
-  return std::any_of(v.uses, v.uses + v.use_count, [](const regie_use& u) { return u.node == REGIE_USE_REGION; });
+  return std::any_of(v.uses, v.uses + v.use_count,
+                     [](const regie_use& u) { return u.node == REGIE_USE_REGION; });
 }
 
 namespace {
@@ -148,7 +154,8 @@ class Builder {
     for (uint32_t region : task_regions(g_)) {
       const RegionSchedule& s = state_.schedule[region];
       for (const ScheduledTask& t : s.tasks) REGIE_TRY(visit(t));
-      for (uint32_t i = 0; i < g_.region(region).result_count; ++i) REGIE_TRY(touch(g_.region(region).results[i], s.end_step));
+      for (uint32_t i = 0; i < g_.region(region).result_count; ++i)
+        REGIE_TRY(touch(g_.region(region).results[i], s.end_step));
     }
     return {};
   }
@@ -165,9 +172,11 @@ class Builder {
         continue;
       }
       // Written where the first branch hands over, or any later one.
-      for (uint32_t r = 0; r < n.region_count; ++r) REGIE_TRY(touch(v, state_.schedule[n.regions[r]].end_step));
+      for (uint32_t r = 0; r < n.region_count; ++r)
+        REGIE_TRY(touch(v, state_.schedule[n.regions[r]].end_step));
     }
-    if (!is_control_flow(n) && !is_copy(n) && state_.kernels[t.node] && state_.kernels[t.node]->scratch_bytes) {
+    if (!is_control_flow(n) && !is_copy(n) && state_.kernels[t.node] &&
+        state_.kernels[t.node]->scratch_bytes) {
       PlannedBuffer b;
       b.scratch_of = t.node;
       b.space = g_.view().engines[n.engine].space;
@@ -205,8 +214,12 @@ class Builder {
     DimTable& dims = g_.dims();
     regie_dim count = dims.product({t.dims, static_cast<size_t>(t.rank)});
     uint32_t bits = elem_bits(t.elem);
-    if (bits == 0) return unsupported("values of type " + std::string(elem_name(t.elem)) + " cannot be planned", g_.describe_value(value));
+    if (bits == 0)
+      return unsupported("values of type " + std::string(elem_name(t.elem)) + " cannot be planned",
+                         g_.describe_value(value));
     b->size_dim = bits >= 8 ? dims.mul(count, bits / 8) : dims.op(REGIE_DIM_CEILDIV, count, 8 / bits);
+    if (b->size_dim == REGIE_DIM_UNKNOWN)
+      return unsupported("its size in bytes is more than 64 bits can hold", g_.describe_value(value));
     REGIE_ASSIGN(int64_t bytes, state_.reference_value(b->size_dim));
     b->size = static_cast<uint64_t>(bytes);
     return {};
@@ -218,7 +231,8 @@ class Builder {
 };
 
 std::string buffer_name(const CompileState& state, const PlannedBuffer& b) {
-  return b.value != REGIE_NONE ? state.graph->describe_value(b.value) : "scratch of " + state.graph->describe_node(b.scratch_of);
+  return b.value != REGIE_NONE ? state.graph->describe_value(b.value)
+                               : "scratch of " + state.graph->describe_node(b.scratch_of);
 }
 
 // Who is live at the step where most bytes are.
@@ -241,15 +255,19 @@ void describe_peak(const CompileState& state, const std::vector<uint32_t>& membe
   }
   std::vector<uint32_t> holders;
   for (uint32_t i : members)
-    if (state.buffers[i].lower <= record->peak_step && record->peak_step < state.buffers[i].upper) holders.push_back(i);
-  std::stable_sort(holders.begin(), holders.end(), [&](uint32_t a, uint32_t b) { return state.buffers[a].size > state.buffers[b].size; });
+    if (state.buffers[i].lower <= record->peak_step && record->peak_step < state.buffers[i].upper)
+      holders.push_back(i);
+  std::stable_sort(holders.begin(), holders.end(),
+                   [&](uint32_t a, uint32_t b) { return state.buffers[a].size > state.buffers[b].size; });
   for (size_t i = 0; i < std::min<size_t>(holders.size(), 8); ++i)
-    record->holders.push_back(buffer_name(state, state.buffers[holders[i]]) + ": " + std::to_string(state.buffers[holders[i]].size) + " bytes");
+    record->holders.push_back(buffer_name(state, state.buffers[holders[i]]) + ": " +
+                              std::to_string(state.buffers[holders[i]].size) + " bytes");
 }
 
 }  // namespace
 
-Status run_memory_planner(CompileState& state, const Provider<regie_memory_table>& planner, const regie_config* options) {
+Status run_memory_planner(CompileState& state, const Provider<regie_memory_table>& planner,
+                          const regie_config* options) {
   REGIE_TRY(compile_kernels(state));
   REGIE_TRY(Builder(state).build());
   for (uint32_t space = 0; space < state.target.devices.size(); ++space) {
@@ -281,8 +299,9 @@ Status run_memory_planner(CompileState& state, const Provider<regie_memory_table
         PlannedBuffer& b = state.buffers[members[i]];
         b.offset = offsets[i];
         if (b.offset % b.alignment || b.offset + b.size < b.offset || b.offset + b.size > answer.peak)
-          return bad_plugin("the memory planner of plug-in " + planner.manifest->name + " gave " + buffer_name(state, b) +
-                            " offset " + std::to_string(b.offset) + ", which is not aligned or above its own peak");
+          return bad_plugin("the memory planner of plug-in " + planner.manifest->name + " gave " +
+                            buffer_name(state, b) + " offset " + std::to_string(b.offset) +
+                            ", which is not aligned or above its own peak");
       }
       describe_peak(state, members, &record);
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <variant>
@@ -21,16 +22,17 @@ namespace {
 
 // A name of a pipeline, found.
 struct Step {
-  using Provided = std::variant<Provider<regie_pass_table>, Provider<regie_rewrite_table>, Provider<regie_placer_table>,
-                                Provider<regie_scheduler_table>, Provider<regie_memory_table>, RulePass>;
+  using Provided =
+      std::variant<Provider<regie_pass_table>, Provider<regie_rewrite_table>, Provider<regie_placer_table>,
+                   Provider<regie_scheduler_table>, Provider<regie_memory_table>, RulePass>;
   const PassUse* use = nullptr;
   Provided provided;
   const regie_pass_info* info = nullptr;
   const regie_rewrite_info* rewrite = nullptr;
   const Manifest* manifest = nullptr;
   ConfigText config;
-  regie_pass* object = nullptr;   // passes and rewrites: lives for the compile
-  size_t seen = 0;                // how much of the change log this object has been shown
+  regie_pass* object = nullptr;  // passes and rewrites: lives for the compile
+  size_t seen = 0;               // how much of the change log this object has been shown
   bool first = true;
 };
 
@@ -54,7 +56,8 @@ template <class Table>
 Status try_kind(Result<Provider<Table>> found, Step* step, bool* done) {
   if (!found.ok()) return found.status().code() == REGIE_NOT_FOUND ? Status() : std::move(found).status();
   step->info = info_of(*found);
-  if constexpr (std::is_same_v<Table, regie_rewrite_table>) step->rewrite = &found->table->rewrites[found->index];
+  if constexpr (std::is_same_v<Table, regie_rewrite_table>)
+    step->rewrite = &found->table->rewrites[found->index];
   step->manifest = found->manifest;
   step->provided = *found;
   *done = true;
@@ -78,7 +81,8 @@ class Manager {
   }
 
   Status resolve(const Pipeline& pipeline);
-  Status check_properties(const Pipeline& pipeline, const GraphProperties& initial, const std::vector<std::string>& needed);
+  Status check_properties(const Pipeline& pipeline, const GraphProperties& initial,
+                          const std::vector<std::string>& needed);
   Status run(const Pipeline& pipeline);
 
  private:
@@ -125,7 +129,8 @@ Status Manager::find(const PassUse& use, Step* step) {
     if (!done) {
       std::string hint;
       if (auto near = nearest_name(use.name, known_passes(host))) hint = "; did you mean '" + *near + "'?";
-      return invalid_input("there is no pass '" + use.name + "'" + hint + " (`regie plugins list` shows all)", use.where);
+      return invalid_input("there is no pass '" + use.name + "'" + hint + " (`regie plugins list` shows all)",
+                           use.where);
     }
   }
   return check_options(step);
@@ -152,7 +157,8 @@ Status Manager::check_options(Step* step) {
   for (const auto& [k, v] : step->use->options) REGIE_TRY(set(k, v, step->use->where));
   for (const auto& [k, v] : state_.options.settings) {
     size_t dot = k.find('.');
-    if (dot != std::string::npos && k.substr(0, dot) == step->use->name) REGIE_TRY(set(k.substr(dot + 1), v, "--set " + k));
+    if (dot != std::string::npos && k.substr(0, dot) == step->use->name)
+      REGIE_TRY(set(k.substr(dot + 1), v, "--set " + k));
   }
   step->config = ConfigText(std::move(values));
   return {};
@@ -175,27 +181,31 @@ Status Manager::resolve(const Pipeline& pipeline) {
     if (std::find(used.begin(), used.end(), pass) == used.end()) {
       std::string hint;
       if (auto near = nearest_name(pass, used)) hint = "; did you mean '" + *near + "'?";
-      return invalid_input("pipeline '" + pipeline.name + "' has no pass '" + pass + "'" + hint, "--set " + key);
+      return invalid_input("pipeline '" + pipeline.name + "' has no pass '" + pass + "'" + hint,
+                           "--set " + key);
     }
   }
   return {};
 }
 
-Status Manager::check_properties(const Pipeline& pipeline, const GraphProperties& initial, const std::vector<std::string>& needed) {
+Status Manager::check_properties(const Pipeline& pipeline, const GraphProperties& initial,
+                                 const std::vector<std::string>& needed) {
   std::set<std::string> held(initial.names.begin(), initial.names.end());
   std::map<std::string, std::string> broken_by;
   auto missing = [&](const std::string& who, const std::string& property, const std::string& where) {
     auto it = broken_by.find(property);
-    return invalid_input(who + " needs '" + property + "', which " +
-                             (it == broken_by.end() ? "no pass before it establishes" : "pass '" + it->second + "' broke") +
-                             "; the pipeline was not run",
-                         where);
+    return invalid_input(
+        who + " needs '" + property + "', which " +
+            (it == broken_by.end() ? "no pass before it establishes" : "pass '" + it->second + "' broke") +
+            "; the pipeline was not run",
+        where);
   };
   for (size_t s = 0; s < steps_.size(); ++s) {
     for (const Step& step : steps_[s]) {
       for (const std::string& p : texts(step.info->require_count, step.info->requires_))
         if (!held.count(p))
-          return missing("pass '" + step.use->name + "' in stage '" + pipeline.stages[s].name + "'", p, step.use->where);
+          return missing("pass '" + step.use->name + "' in stage '" + pipeline.stages[s].name + "'", p,
+                         step.use->where);
       for (const std::string& p : texts(step.info->break_count, step.info->breaks)) {
         if (held.erase(p)) broken_by[p] = step.use->name;
       }
@@ -229,15 +239,22 @@ Result<ApplyOutcome> Manager::apply(Edit& edit, const Step& step, StageRecord* r
   options.next_serial = &state_.next_patch;
   const CompileOptions& o = state_.options;
   if (!o.held_back_patches.empty() || o.stop_after_patches != UINT32_MAX)
-    options.accept = [&o](uint32_t serial) { return serial < o.stop_after_patches && !o.held_back_patches.count(serial); };
-  bool vetoes = std::any_of(state_.engines.begin(), state_.engines.end(), [](const EngineInstance& e) { return e.table->accept_fusion; });
+    options.accept = [&o](uint32_t serial) {
+      return serial < o.stop_after_patches && !o.held_back_patches.count(serial);
+    };
+  bool vetoes = std::any_of(state_.engines.begin(), state_.engines.end(),
+                            [](const EngineInstance& e) { return e.table->accept_fusion; });
   if (vetoes) options.veto = [this](const Graph& graph, uint32_t node) { return ask_veto(graph, node); };
   auto outcome = edit.apply(*state_.ops, options);
-  if (!outcome.ok()) return std::move(outcome).status().while_doing("applying a patch of pass '" + step.use->name + "'");
+  if (!outcome.ok())
+    return std::move(outcome).status().while_doing("applying a patch of pass '" + step.use->name + "'");
   record->patches += static_cast<uint32_t>(outcome->applied.size());
   for (const AppliedPatch& p : outcome->applied) ++record->patches_by_title[p.title];
   for (const EditNote& n : outcome->notes)
-    state_.ledger.note(step.use->name, n.node == REGIE_NONE || !state_.graph->live(n.node) ? "" : state_.graph->describe_node(n.node), n.kind, n.text);
+    state_.ledger.note(
+        step.use->name,
+        n.node == REGIE_NONE || !state_.graph->live(n.node) ? "" : state_.graph->describe_node(n.node),
+        n.kind, n.text);
   return outcome;
 }
 
@@ -247,11 +264,13 @@ Status Manager::ask_veto(const Graph& graph, uint32_t node) {
   regie_engine_shapes s = shapes->get();
   for (EngineInstance& e : state_.engines) {
     regie_answer answer{};
-    REGIE_TRY(call_plugin("engine '" + e.name + "'", [&] { return e.table->ask(e.engine, &graph.view(), node, &s, &answer); }));
+    REGIE_TRY(call_plugin("engine '" + e.name + "'",
+                          [&] { return e.table->ask(e.engine, &graph.view(), node, &s, &answer); }));
     if (!answer.can) continue;
     regie_str reason{};
     if (!e.table->accept_fusion || e.table->accept_fusion(e.engine, &graph.view(), node, &reason)) return {};
-    return unsupported("engine '" + e.name + "' vetoes it: " + std::string(view(reason)), graph.describe_node(node));
+    return unsupported("engine '" + e.name + "' vetoes it: " + std::string(view(reason)),
+                       graph.describe_node(node));
   }
   return {};
 }
@@ -264,14 +283,17 @@ struct PassCall {
 
 regie_status context_infer(const regie_pass_context* self, uint32_t node) {
   auto& call = *static_cast<PassCall*>(self->state);
-  if (!call.state->graph->live(node)) return fail_on_this_thread(bad_plugin("infer: there is no node " + std::to_string(node)));
+  if (!call.state->graph->live(node))
+    return fail_on_this_thread(bad_plugin("infer: there is no node " + std::to_string(node)));
   return fail_on_this_thread(call.state->ops->infer(*call.state->graph, node));
 }
 
-regie_status context_evaluate(const regie_pass_context* self, uint32_t node, uint64_t budget, regie_tensor* results) {
+regie_status context_evaluate(const regie_pass_context* self, uint32_t node, uint64_t budget,
+                              regie_tensor* results) {
   auto& call = *static_cast<PassCall*>(self->state);
   const Graph& g = *call.state->graph;
-  if (!g.live(node)) return fail_on_this_thread(bad_plugin("evaluate: there is no node " + std::to_string(node)));
+  if (!g.live(node))
+    return fail_on_this_thread(bad_plugin("evaluate: there is no node " + std::to_string(node)));
   std::vector<Tensor> operands;
   for (uint32_t v : g.operands(node)) {
     if (v == REGIE_NONE) {
@@ -279,7 +301,8 @@ regie_status context_evaluate(const regie_pass_context* self, uint32_t node, uin
       continue;
     }
     if (!g.is_constant(v) || !g.tensor(v))
-      return fail_on_this_thread(invalid_input("operand " + g.describe_value(v) + " is not a constant with data", g.describe_node(node)));
+      return fail_on_this_thread(invalid_input(
+          "operand " + g.describe_value(v) + " is not a constant with data", g.describe_node(node)));
     operands.push_back(g.tensor(v));
   }
   auto r = call.state->ops->evaluate(g, node, operands, budget);
@@ -289,7 +312,8 @@ regie_status context_evaluate(const regie_pass_context* self, uint32_t node, uin
   return REGIE_OK;
 }
 
-uint32_t context_alias_kind(const regie_pass_context* self, uint32_t node, uint32_t result, uint32_t operand) {
+uint32_t context_alias_kind(const regie_pass_context* self, uint32_t node, uint32_t result,
+                            uint32_t operand) {
   auto& state = *static_cast<PassCall*>(self->state)->state;
   const Graph& g = *state.graph;
   if (!g.live(node) || g.node(node).engine >= state.engines.size()) return REGIE_ALIAS_NONE;
@@ -320,7 +344,8 @@ regie_pass_context make_context(PassCall* call, const regie_graph* graph, Edit& 
 Status Manager::run_pass_object(Step& step, const Provider<regie_pass_table>& p, StageRecord* record) {
   const std::string what = "pass '" + step.use->name + "' of plug-in " + p.manifest->name;
   if (!step.object)
-    REGIE_TRY(call_plugin(what, [&] { return p.table->create(p.index, host_table(), step.config.get(), &step.object); }));
+    REGIE_TRY(call_plugin(
+        what, [&] { return p.table->create(p.index, host_table(), step.config.get(), &step.object); }));
   // A pass that keeps changing its own mind would go on for ever: more runs than nodes is no honest fixpoint.
   const uint32_t limit = 16 + 2 * state_.graph->live_node_count();
   for (uint32_t run = 0; run < limit; ++run) {
@@ -342,7 +367,8 @@ Status Manager::run_pass_object(Step& step, const Provider<regie_pass_table>& p,
 Status Manager::run_rewrite_object(Step& step, const Provider<regie_rewrite_table>& p, StageRecord* record) {
   const std::string what = "rewrite '" + step.use->name + "' of plug-in " + p.manifest->name;
   if (!step.object)
-    REGIE_TRY(call_plugin(what, [&] { return p.table->create(p.index, host_table(), step.config.get(), &step.object); }));
+    REGIE_TRY(call_plugin(
+        what, [&] { return p.table->create(p.index, host_table(), step.config.get(), &step.object); }));
   std::set<NameId> wanted;
   for (uint32_t i = 0; i < step.rewrite->op_count; ++i) wanted.insert(intern(view(step.rewrite->ops[i])));
   Graph& g = *state_.graph;
@@ -362,7 +388,8 @@ Status Manager::run_rewrite_object(Step& step, const Provider<regie_rewrite_tabl
       log_.push_back(c);
       work.push_back(c);
     }
-    if (work.size() > budget) return bad_plugin(what + " does not come to an end: each of its patches leads to another");
+    if (work.size() > budget)
+      return bad_plugin(what + " does not come to an end: each of its patches leads to another");
   }
   step.seen = log_.size();
   return {};
@@ -374,16 +401,25 @@ Status Manager::run_step(Step& step, StageRecord* record) {
     Step& step;
     StageRecord* record;
     Status operator()(const Provider<regie_pass_table>& p) { return m.run_pass_object(step, p, record); }
-    Status operator()(const Provider<regie_rewrite_table>& p) { return m.run_rewrite_object(step, p, record); }
-    Status operator()(const Provider<regie_placer_table>& p) { return run_placer(m.state_, p, step.config.get()); }
-    Status operator()(const Provider<regie_scheduler_table>& p) { return run_scheduler(m.state_, p, step.config.get()); }
-    Status operator()(const Provider<regie_memory_table>& p) { return run_memory_planner(m.state_, p, step.config.get()); }
+    Status operator()(const Provider<regie_rewrite_table>& p) {
+      return m.run_rewrite_object(step, p, record);
+    }
+    Status operator()(const Provider<regie_placer_table>& p) {
+      return run_placer(m.state_, p, step.config.get());
+    }
+    Status operator()(const Provider<regie_scheduler_table>& p) {
+      return run_scheduler(m.state_, p, step.config.get());
+    }
+    Status operator()(const Provider<regie_memory_table>& p) {
+      return run_memory_planner(m.state_, p, step.config.get());
+    }
     Status operator()(RulePass& p) {
       std::vector<uint32_t> changed = m.changed_for(step);
       return p.run(m.state_, changed, [this](Edit& edit) { return m.apply(edit, step, record); });
     }
   };
-  return std::visit(Run{*this, step, record}, step.provided).while_doing("running pass '" + step.use->name + "'");
+  return std::visit(Run{*this, step, record}, step.provided)
+      .while_doing("running pass '" + step.use->name + "'");
 }
 
 Status Manager::run_stage(const Stage& stage, std::vector<Step>& steps) {
@@ -393,7 +429,8 @@ Status Manager::run_stage(const Stage& stage, std::vector<Step>& steps) {
   auto start = std::chrono::steady_clock::now();
   for (int64_t round = 0;; ++round) {
     if (round == stage.max_rounds) {
-      record.notes.push_back("stopped after max-rounds = " + std::to_string(stage.max_rounds) + " while patches were still being made");
+      record.notes.push_back("stopped after max-rounds = " + std::to_string(stage.max_rounds) +
+                             " while patches were still being made");
       break;
     }
     uint32_t before = record.patches;
@@ -401,11 +438,13 @@ Status Manager::run_stage(const Stage& stage, std::vector<Step>& steps) {
     ++record.rounds;
     if (!stage.until_stable || record.patches == before) break;
   }
-  record.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  record.milliseconds =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   record.operators_after = state_.graph->live_node_count();
   char line[256];
-  std::snprintf(line, sizeof line, "%-10s %4u -> %4u operators, %u patches, %u rounds, %.1f ms", stage.name.c_str(),
-                record.operators_before, record.operators_after, record.patches, record.rounds, record.milliseconds);
+  std::snprintf(line, sizeof line, "%-10s %4u -> %4u operators, %u patches, %u rounds, %.1f ms",
+                stage.name.c_str(), record.operators_before, record.operators_after, record.patches,
+                record.rounds, record.milliseconds);
   log(REGIE_LOG_INFO, "compile", line);
   state_.ledger.stages.push_back(std::move(record));
   return {};
@@ -429,7 +468,10 @@ Status Manager::run(const Pipeline& pipeline) {
     if (state_.options.verify) {
       VerifyOptions verify_options;
       verify_options.ops = state_.ops.get();
-      REGIE_TRY(verify(*state_.graph, verify_options).while_doing("verifying the graph after stage '" + stage.name + "'"));
+      const std::string what = "verifying the graph after stage '" + stage.name + "'";
+      REGIE_TRY(verify(*state_.graph, verify_options).while_doing(what));
+      // Tests set this: every graph that they make must survive its text.
+      if (std::getenv("REGIE_VERIFY_TEXT")) REGIE_TRY(check_round_trip(*state_.graph).while_doing(what));
     }
   }
   return {};

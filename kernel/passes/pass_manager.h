@@ -1,5 +1,5 @@
-// The pass manager: resolves the names of a pipeline to plug-ins, refuses pipelines that cannot work before anything runs,
-// runs stages, applies patches, verifies after every stage, and keeps the ledger.
+// The pass manager: resolves the names of a pipeline to plug-ins, refuses pipelines that cannot work before
+// anything runs, runs stages, applies patches, verifies after every stage, and keeps the ledger.
 #pragma once
 
 #include <string>
@@ -15,7 +15,8 @@ struct GraphProperties {
   std::vector<std::string> names;  // e.g. "shapes-known"
 };
 
-// `needed`: properties that must hold at the end (emit needs placed, scheduled, planned). INVALID_INPUT with the reason.
+// `needed`: properties that must hold at the end (emit needs placed, scheduled, planned). INVALID_INPUT with
+// the reason.
 Status run_pipeline(CompileState& state, const Pipeline& pipeline, const GraphProperties& initial,
                     const std::vector<std::string>& needed);
 

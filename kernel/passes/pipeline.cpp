@@ -56,15 +56,18 @@ Status no_stage(const Pipeline& p, const std::string& name, const std::string& w
 
 // Position of pass `name` in `stage`, or an error.
 Result<size_t> find_pass(const Stage& stage, const std::string& name, const std::string& where) {
-  auto it = std::find_if(stage.passes.begin(), stage.passes.end(), [&](const PassUse& u) { return u.name == name; });
-  if (it == stage.passes.end()) return invalid_input("stage '" + stage.name + "' has no pass '" + name + "'", where);
+  auto it = std::find_if(stage.passes.begin(), stage.passes.end(),
+                         [&](const PassUse& u) { return u.name == name; });
+  if (it == stage.passes.end())
+    return invalid_input("stage '" + stage.name + "' has no pass '" + name + "'", where);
   return static_cast<size_t>(it - stage.passes.begin());
 }
 
 Status read_stage(const TomlTable& t, Pipeline* p) {
   Stage stage;
   REGIE_ASSIGN(stage.name, require_string(t, "name"));
-  if (find_stage(*p, stage.name)) return invalid_input("stage '" + stage.name + "' is there twice", t.where());
+  if (find_stage(*p, stage.name))
+    return invalid_input("stage '" + stage.name + "' is there twice", t.where());
   REGIE_ASSIGN(std::string repeat, t.string_or("repeat", "once"));
   if (repeat != "once" && repeat != "until-stable")
     return invalid_input("repeat must be \"once\" or \"until-stable\", not \"" + repeat + "\"", t.where());
@@ -92,7 +95,8 @@ Status read_insert(const TomlTable& t, Pipeline* p) {
   REGIE_ASSIGN(std::string before, t.string_or("before", ""));
   Stage* stage = find_stage(*p, name);
   if (!stage) return no_stage(*p, name, t.where());
-  if (!after.empty() && !before.empty()) return invalid_input("an insert names `after` or `before`, not both", t.where());
+  if (!after.empty() && !before.empty())
+    return invalid_input("an insert names `after` or `before`, not both", t.where());
   size_t at = stage->passes.size();
   if (!after.empty()) {
     REGIE_ASSIGN(at, find_pass(*stage, after, t.where()));
@@ -142,7 +146,8 @@ Result<Pipeline> load(const PluginHost& host, std::string_view name, std::vector
 std::string canonical_text(const Pipeline& p) {
   std::string text;
   for (const Stage& s : p.stages) {
-    text += "stage " + s.name + (s.until_stable ? " until-stable " + std::to_string(s.max_rounds) : "") + "\n";
+    text +=
+        "stage " + s.name + (s.until_stable ? " until-stable " + std::to_string(s.max_rounds) : "") + "\n";
     for (const PassUse& u : s.passes) {
       text += "  " + u.name;
       for (const auto& [k, v] : u.options) text += " " + k + "=" + v;

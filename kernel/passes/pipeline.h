@@ -1,4 +1,5 @@
-// Pipelines: which passes run in which stage, read from TOML (configs/pipelines, overlays, or a path). See docs/pipeline.md.
+// Pipelines: which passes run in which stage, read from TOML (configs/pipelines, overlays, or a path). See
+// docs/pipeline.md.
 #pragma once
 
 #include <string>
@@ -30,7 +31,8 @@ struct Pipeline {
   std::string digest_text;  // canonical text: part of a model's identity
 };
 
-// `name_or_path`: a name in configs/pipelines or a path that ends in .toml. Follows `extends` (cycles are an error).
+// `name_or_path`: a name in configs/pipelines or a path that ends in .toml. Follows `extends` (cycles are an
+// error).
 Result<Pipeline> load_pipeline(const PluginHost& host, std::string_view name_or_path);
 // One stage called "opt" with these passes, comma separated.
 Result<Pipeline> pipeline_from_list(std::string_view passes);

@@ -1,5 +1,5 @@
-// Placement driver: asks every engine about every node, lets the placer choose, writes engines and memory spaces into the
-// graph and the reasons into the ledger.
+// Placement driver: asks every engine about every node, lets the placer choose, writes engines and memory
+// spaces into the graph and the reasons into the ledger.
 #include <algorithm>
 
 #include "passes/compile_state.h"
@@ -35,8 +35,8 @@ double transfer_ns(const regie_placement_problem* self, uint32_t from, uint32_t 
   return from == to ? 0.0 : t.latency_ns + static_cast<double>(bytes) / t.bytes_per_ns;
 }
 
-// Values live where they are produced; arguments and results of the graph, and everything that control flow hands over, in
-// the host's space. Constants have none: they are uploaded when a model is loaded.
+// Values live where they are produced; arguments and results of the graph, and everything that control flow
+// hands over, in the host's space. Constants have none: they are uploaded when a model is loaded.
 void set_spaces(CompileState& state) {
   Graph& g = *state.graph;
   for (uint32_t i = 0; i < g.region(0).arg_count; ++i) g.set_space(g.region(0).args[i], 0);
@@ -58,9 +58,11 @@ void set_spaces(CompileState& state) {
 
 }  // namespace
 
-Status run_placer(CompileState& state, const Provider<regie_placer_table>& placer, const regie_config* options) {
+Status run_placer(CompileState& state, const Provider<regie_placer_table>& placer,
+                  const regie_config* options) {
   Graph& g = *state.graph;
-  if (state.engines.empty()) return invalid_input("placement needs a target with engines; `regie opt` takes --target");
+  if (state.engines.empty())
+    return invalid_input("placement needs a target with engines; `regie opt` takes --target");
   Placement p;
   p.state = &state;
   std::vector<uint32_t> ids;
@@ -84,7 +86,8 @@ Status run_placer(CompileState& state, const Provider<regie_placer_table>& place
       for (size_t e = 0; e < engines; ++e) {
         regie_answer& a = p.answers[i][e];
         EngineInstance& engine = state.engines[e];
-        REGIE_TRY(call_plugin("engine '" + engine.name + "'", [&] { return engine.table->ask(engine.engine, &g.view(), ids[i], &s, &a); }));
+        REGIE_TRY(call_plugin("engine '" + engine.name + "'",
+                              [&] { return engine.table->ask(engine.engine, &g.view(), ids[i], &s, &a); }));
         std::string& reason = p.reasons[i * engines + e];
         reason = view(a.reason);
         a.reason = str(reason);
@@ -105,13 +108,21 @@ Status run_placer(CompileState& state, const Provider<regie_placer_table>& place
   REGIE_TRY(call_plugin("placer of plug-in " + placer.manifest->name,
                         [&] { return placer.table->place(placer.index, host_table(), options, &problem); }));
   for (size_t i = 0; i < ids.size(); ++i) {
-    if (p.engine[i] == REGIE_NONE) return bad_plugin("the placer of plug-in " + placer.manifest->name + " left a node without engine", g.describe_node(ids[i]));
+    if (p.engine[i] == REGIE_NONE)
+      return bad_plugin("the placer of plug-in " + placer.manifest->name + " left a node without engine",
+                        g.describe_node(ids[i]));
     g.set_engine(ids[i], p.engine[i]);
     const regie_node& n = g.node(ids[i]);
-    PlacementRecord record{g.describe_node(ids[i]), std::string(view(n.op)), state.engines[p.engine[i]].name, p.why[i], false, {}};
+    PlacementRecord record{g.describe_node(ids[i]),
+                           std::string(view(n.op)),
+                           state.engines[p.engine[i]].name,
+                           p.why[i],
+                           false,
+                           {}};
     record.reference = p.answers[i][p.engine[i]].reference != 0;
     for (size_t e = 0; e < engines; ++e)
-      if (e != p.engine[i]) record.others.push_back(state.engines[e].name + ": " + std::string(view(p.answers[i][e].reason)));
+      if (e != p.engine[i])
+        record.others.push_back(state.engines[e].name + ": " + std::string(view(p.answers[i][e].reason)));
     state.ledger.placements.push_back(std::move(record));
   }
   set_spaces(state);

@@ -24,25 +24,29 @@ struct ShapeCall {
 
 regie_status set_result(const regie_shape_request* self, uint32_t index, const regie_type* type) {
   auto& call = *static_cast<ShapeCall*>(self->sink);
-  if (index >= call.result.types.size() || type == nullptr || type->rank < 0 || (type->rank > 0 && !type->dims))
+  if (index >= call.result.types.size() || type == nullptr || type->rank < 0 ||
+      (type->rank > 0 && !type->dims))
     return fail_on_this_thread(bad_plugin("shape function set result " + std::to_string(index) + " of " +
                                           std::to_string(call.result.types.size()) + " or gave it no rank"));
   auto dims = std::make_unique<std::vector<regie_dim>>(type->dims, type->dims + type->rank);
   for (regie_dim d : *dims)
     if (d == REGIE_DIM_UNKNOWN)
-      return fail_on_this_thread(unsupported("a dimension of result " + std::to_string(index) +
-                                             " cannot be expressed (division by zero, or an operand without known shape)"));
+      return fail_on_this_thread(
+          unsupported("a dimension of result " + std::to_string(index) +
+                      " cannot be expressed (division by zero, or an operand without known shape)"));
   call.result.types[index] = *type;
   call.result.types[index].dims = dims->data();
   call.result.storage.push_back(std::move(dims));
   return REGIE_OK;
 }
 
-regie_status set_content(const regie_shape_request* self, uint32_t index, const regie_dim* content, uint32_t count) {
+regie_status set_content(const regie_shape_request* self, uint32_t index, const regie_dim* content,
+                         uint32_t count) {
   auto& call = *static_cast<ShapeCall*>(self->sink);
   if (index >= call.result.contents.size() || (count && !content))
     return fail_on_this_thread(bad_plugin("shape function set the content of a result that is not there"));
-  if (std::find(content, content + count, REGIE_DIM_UNKNOWN) != content + count) return REGIE_OK;  // nothing is known
+  if (std::find(content, content + count, REGIE_DIM_UNKNOWN) != content + count)
+    return REGIE_OK;  // nothing is known
   call.result.contents[index].assign(content, content + count);
   call.result.has_content[index] = true;
   return REGIE_OK;
@@ -65,7 +69,8 @@ bool constant_content(const regie_tensor& t, std::vector<regie_dim>* out) {
   return true;
 }
 
-void fill_operand(const Graph& graph, uint32_t value, regie_operand_info* info, std::vector<regie_dim>* content) {
+void fill_operand(const Graph& graph, uint32_t value, regie_operand_info* info,
+                  std::vector<regie_dim>* content) {
   *info = {};
   if (value == REGIE_NONE) return;
   const regie_value& v = graph.value(value);
@@ -76,7 +81,8 @@ void fill_operand(const Graph& graph, uint32_t value, regie_operand_info* info, 
     info->content = v.content;
     info->content_count = v.content_count;
   } else if (info->data && constant_content(*info->data, content)) {
-    // A negative constant is a number here, not a handle: it cannot be told apart, so such contents stay data.
+    // A negative constant is a number here, not a handle: it cannot be told apart, so such contents stay
+    // data.
     if (std::all_of(content->begin(), content->end(), [](regie_dim d) { return d >= 0; })) {
       // An empty content is still known: the pointer must not be NULL.
       static const regie_dim none = 0;
@@ -103,8 +109,9 @@ Result<PluginOpSet::Inferred> PluginOpSet::inferred(const Graph& graph, uint32_t
   auto provider = host_->op_shape(view(n.op));
   if (!provider.ok()) {
     if (provider.status().code() != REGIE_NOT_FOUND) return std::move(provider).status();
-    return unsupported("operator " + std::string(view(n.op)) + " is not supported: no plug-in has its shape function",
-                       graph.describe_node(node));
+    return unsupported(
+        "operator " + std::string(view(n.op)) + " is not supported: no plug-in has its shape function",
+        graph.describe_node(node));
   }
   used_.insert(provider->manifest);
   ShapeCall call;
@@ -114,7 +121,8 @@ Result<PluginOpSet::Inferred> PluginOpSet::inferred(const Graph& graph, uint32_t
   for (uint32_t i = 0; i < n.operand_count; ++i) {
     uint32_t v = n.operands[i];
     if (v != REGIE_NONE && graph.value(v).type.rank < 0 && graph.value(v).type.container == REGIE_TENSOR)
-      return internal_error("operand " + graph.describe_value(v) + " has no type yet", graph.describe_node(node));
+      return internal_error("operand " + graph.describe_value(v) + " has no type yet",
+                            graph.describe_node(node));
     fill_operand(graph, v, &call.operands[i], &call.contents[i]);
   }
   call.regions.resize(n.region_count);
@@ -154,9 +162,11 @@ Result<PluginOpSet::Inferred> PluginOpSet::inferred(const Graph& graph, uint32_t
     return s;
   }
   for (uint32_t i = 0; i < n.result_count; ++i)
-    if (n.results[i] != REGIE_NONE && call.result.types[i].rank < 0 && call.result.types[i].container == REGIE_TENSOR)
-      return bad_plugin("shape function of " + std::string(view(n.op)) + " did not set result " + std::to_string(i),
-                        graph.describe_node(node));
+    if (n.results[i] != REGIE_NONE && call.result.types[i].rank < 0 &&
+        call.result.types[i].container == REGIE_TENSOR)
+      return bad_plugin(
+          "shape function of " + std::string(view(n.op)) + " did not set result " + std::to_string(i),
+          graph.describe_node(node));
   return std::move(call.result);
 }
 
@@ -201,7 +211,8 @@ struct Allocation {
 
 }  // namespace
 
-Result<std::vector<Tensor>> PluginOpSet::evaluate(const Graph& graph, uint32_t node, const std::vector<Tensor>& operands,
+Result<std::vector<Tensor>> PluginOpSet::evaluate(const Graph& graph, uint32_t node,
+                                                  const std::vector<Tensor>& operands,
                                                   uint64_t budget) const {
   const regie_node& n = graph.node(node);
   REGIE_ASSIGN(auto provider, host_->op_kernel(view(n.op)));
@@ -219,14 +230,20 @@ Result<std::vector<Tensor>> PluginOpSet::evaluate(const Graph& graph, uint32_t n
     const regie_type& t = graph.value(n.results[i]).type;
     std::vector<int64_t> dims;
     for (int32_t d = 0; d < t.rank; ++d) {
-      if (t.dims[d] < 0) return unsupported("its result has the symbolic dimension " + graph.dims().print(t.dims[d]), graph.describe_node(node));
+      if (t.dims[d] < 0)
+        return unsupported("its result has the symbolic dimension " + graph.dims().print(t.dims[d]),
+                           graph.describe_node(node));
       dims.push_back(t.dims[d]);
     }
     uint64_t bytes = elem_bytes(t.elem, static_cast<uint64_t>(element_count(dims)));
     total = bytes > budget - std::min(total, budget) ? budget + 1 : total + bytes;
     if (total > budget)
-      return Status::error(REGIE_LIMIT, "its result would take " + std::to_string(bytes) + " bytes, more than the budget of " + std::to_string(budget), graph.describe_node(node));
-    if (t.elem == REGIE_STRING) return unsupported("strings are not computed at compile time", graph.describe_node(node));
+      return Status::error(REGIE_LIMIT,
+                           "its result would take " + std::to_string(bytes) +
+                               " bytes, more than the budget of " + std::to_string(budget),
+                           graph.describe_node(node));
+    if (t.elem == REGIE_STRING)
+      return unsupported("strings are not computed at compile time", graph.describe_node(node));
     results[i] = Tensor::zeros(t.elem, dims);
     outs[i] = results[i].view();
   }
@@ -246,7 +263,9 @@ Result<std::vector<Tensor>> PluginOpSet::evaluate(const Graph& graph, uint32_t n
   regie_op_state* state = nullptr;
   uint64_t scratch_bytes = 0;
   const std::string what = "reference kernel of " + std::string(view(n.op));
-  Status s = call_plugin(what, [&] { return provider.table->prepare(provider.index, host_table(), &request, &state, &scratch_bytes); });
+  Status s = call_plugin(what, [&] {
+    return provider.table->prepare(provider.index, host_table(), &request, &state, &scratch_bytes);
+  });
   if (!s.ok()) {
     s.set_where(graph.describe_node(node));
     return s;

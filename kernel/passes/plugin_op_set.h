@@ -1,5 +1,6 @@
-// The operators as plug-ins and schemas describe them: the OpSet of every real compile. Schemas come from configs/ops and
-// overlay folders; shapes and reference kernels from whichever plug-in's manifest names the operator.
+// The operators as plug-ins and schemas describe them: the OpSet of every real compile. Schemas come from
+// configs/ops and overlay folders; shapes and reference kernels from whichever plug-in's manifest names the
+// operator.
 #pragma once
 
 #include <memory>
@@ -27,8 +28,8 @@ class PluginOpSet : public OpSet {
   // The plug-ins that have answered so far.
   const std::set<const Manifest*>& used() const { return used_; }
 
-  // Types and contents of all results of `node`, as its shape function gives them now; sets nothing. `types[i].rank` is -1
-  // for results that were not asked for. Dims point into `storage`.
+  // Types and contents of all results of `node`, as its shape function gives them now; sets nothing.
+  // `types[i].rank` is -1 for results that were not asked for. Dims point into `storage`.
   struct Inferred {
     std::vector<regie_type> types;
     std::vector<std::vector<regie_dim>> contents;  // empty and has_content false: not known

@@ -12,8 +12,16 @@ constexpr regie_option_info kOptions[] = {
     {literal("rules"), literal(""), literal("rule files: names in configs/rules or paths, comma separated")},
     {literal("only"), literal(""), literal("names of rules, comma separated; empty: all of the files")},
 };
-constexpr regie_pass_info kInfo = {
-    literal("apply-rules"), literal("rewrites what the rule files match, to a fixpoint"), 1, 0, 0, 2, kRequires, nullptr, nullptr, kOptions};
+constexpr regie_pass_info kInfo = {literal("apply-rules"),
+                                   literal("rewrites what the rule files match, to a fixpoint"),
+                                   1,
+                                   0,
+                                   0,
+                                   2,
+                                   kRequires,
+                                   nullptr,
+                                   nullptr,
+                                   kOptions};
 
 std::vector<std::string> split(std::string_view text) {
   std::vector<std::string> parts;
@@ -46,7 +54,9 @@ Result<RulePass> RulePass::create(const CompileState& state, const PassUse& use)
   RulePass pass;
   std::vector<std::string> paths;
   for (const std::string& name : split(option(state, use, "rules"))) {
-    std::string stem = name.ends_with(".toml") && name.find('/') == std::string::npos ? name.substr(0, name.size() - 5) : name;
+    std::string stem = name.ends_with(".toml") && name.find('/') == std::string::npos
+                           ? name.substr(0, name.size() - 5)
+                           : name;
     auto path = state.plugins->find_config("rules", stem);
     if (!path.ok()) return std::move(std::move(path).status().set_where(use.where));
     paths.push_back(*path);
@@ -65,7 +75,8 @@ Status RulePass::run(CompileState& state, const std::vector<uint32_t>& changed,
   options.only = only_;
   options.changed = &changed;
   options.statistics = statistics_.get();
-  auto applied = apply_rules(*rules_, *state.graph, edit, [&] { return apply(edit); }, options);
+  auto applied = apply_rules(
+      *rules_, *state.graph, edit, [&] { return apply(edit); }, options);
   if (!applied.ok()) return std::move(applied).status();
   for (const RuleCount& c : statistics_->rules) {
     RuleRecord& record = state.ledger.rule(c.name);

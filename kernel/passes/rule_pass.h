@@ -1,5 +1,5 @@
-// apply-rules: the one pass of the kernel's own. It knows no operator either: what it does is in the rule files that its
-// option `rules` names (comma separated names of configs/rules, or paths).
+// apply-rules: the one pass of the kernel's own. It knows no operator either: what it does is in the rule
+// files that its option `rules` names (comma separated names of configs/rules, or paths).
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// Schedule driver: states the dependencies of each region's tasks, lets the scheduler choose streams, order and events, and
-// lays all regions on one line of steps, in which buffers live.
+// Schedule driver: states the dependencies of each region's tasks, lets the scheduler choose streams, order
+// and events, and lays all regions on one line of steps, in which buffers live.
 #include <algorithm>
 
 #include "passes/compile_state.h"
@@ -39,9 +39,10 @@ regie_status event(const regie_schedule_problem* self, uint32_t from, uint32_t t
   return REGIE_OK;
 }
 
-// Tasks that must have ended before each task: producers of its operands, control edges, and, where its result lies on
-// bytes that others read, those readers.
-std::vector<std::vector<uint32_t>> dependencies(const CompileState& state, const std::vector<uint32_t>& nodes) {
+// Tasks that must have ended before each task: producers of its operands, control edges, and, where its
+// result lies on bytes that others read, those readers.
+std::vector<std::vector<uint32_t>> dependencies(const CompileState& state,
+                                                const std::vector<uint32_t>& nodes) {
   const Graph& g = *state.graph;
   std::vector<std::vector<uint32_t>> after(nodes.size());
   std::unordered_map<uint32_t, uint32_t> task_of;  // by node
@@ -50,7 +51,8 @@ std::vector<std::vector<uint32_t>> dependencies(const CompileState& state, const
   std::unordered_map<uint32_t, std::vector<uint32_t>> touched;
   for (uint32_t n : nodes)
     for (uint32_t v : g.results(n))
-      if (v != REGIE_NONE && g.value(v).alias_of != REGIE_NONE) touched.emplace(state.storage_of(v), std::vector<uint32_t>());
+      if (v != REGIE_NONE && g.value(v).alias_of != REGIE_NONE)
+        touched.emplace(state.storage_of(v), std::vector<uint32_t>());
   for (uint32_t i = 0; i < nodes.size(); ++i) {
     auto depend = [&](uint32_t other) {
       if (other != i) after[i].push_back(other);
@@ -78,8 +80,8 @@ std::vector<std::vector<uint32_t>> dependencies(const CompileState& state, const
   return after;
 }
 
-// One line of steps over the region tree: a control-flow task, then the tasks of each of its regions followed by a step in
-// which that region's results are handed over.
+// One line of steps over the region tree: a control-flow task, then the tasks of each of its regions followed
+// by a step in which that region's results are handed over.
 void number_steps(CompileState& state) {
   struct Frame {
     uint32_t region;
@@ -113,7 +115,8 @@ void number_steps(CompileState& state) {
 
 }  // namespace
 
-Status run_scheduler(CompileState& state, const Provider<regie_scheduler_table>& scheduler, const regie_config* options) {
+Status run_scheduler(CompileState& state, const Provider<regie_scheduler_table>& scheduler,
+                     const regie_config* options) {
   Graph& g = *state.graph;
   state.schedule.assign(g.region_count(), {});
   std::vector<regie_schedule_device> devices;
@@ -143,16 +146,18 @@ Status run_scheduler(CompileState& state, const Provider<regie_scheduler_table>&
     problem.issue = issue;
     problem.event = event;
     problem.state = &p;
-    REGIE_TRY(call_plugin("scheduler of plug-in " + scheduler.manifest->name,
-                          [&] { return scheduler.table->schedule(scheduler.index, host_table(), options, &problem); }));
+    REGIE_TRY(call_plugin("scheduler of plug-in " + scheduler.manifest->name, [&] {
+      return scheduler.table->schedule(scheduler.index, host_table(), options, &problem);
+    }));
     if (p.issued.size() != nodes.size())
-      return bad_plugin("the scheduler of plug-in " + scheduler.manifest->name + " issued " + std::to_string(p.issued.size()) +
-                        " of " + std::to_string(nodes.size()) + " tasks");
+      return bad_plugin("the scheduler of plug-in " + scheduler.manifest->name + " issued " +
+                        std::to_string(p.issued.size()) + " of " + std::to_string(nodes.size()) + " tasks");
     for (auto& [from, to, reason] : p.events) {
       if (p.position[from] >= p.position[to])
         return bad_plugin("the scheduler lets a task wait for one that is issued later");
       p.issued[p.position[to]].waits.push_back(p.position[from]);
-      state.ledger.events.push_back(g.describe_node(nodes[from]) + " -> " + g.describe_node(nodes[to]) + ": " + reason);
+      state.ledger.events.push_back(g.describe_node(nodes[from]) + " -> " + g.describe_node(nodes[to]) +
+                                    ": " + reason);
     }
     for (ScheduledTask& t : p.issued) {
       std::sort(t.waits.begin(), t.waits.end());

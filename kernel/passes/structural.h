@@ -1,4 +1,5 @@
-// The closed set of operators that the kernel itself knows: control flow and copies. Everything else is plug-ins.
+// The closed set of operators that the kernel itself knows: control flow and copies. Everything else is
+// plug-ins.
 #pragma once
 
 #include <vector>
@@ -9,14 +10,15 @@ namespace regie {
 
 inline bool is_if(const regie_node& n) { return view(n.op) == "If"; }
 inline bool is_copy(const regie_node& n) { return view(n.op) == "regie.Copy"; }
-// Nodes whose regions are programs of tasks. (A region may also be an operator's own business: regie.Pointwise.)
+// Nodes whose regions are programs of tasks. (A region may also be an operator's own business:
+// regie.Pointwise.)
 inline bool is_control_flow(const regie_node& n) {
   std::string_view op = view(n.op);
   return op == "If" || op == "Loop" || op == "Scan";
 }
 
-// Calls f(node id) for the nodes that become tasks, in program order: the graph's own region and, after their owner, those
-// of control flow.
+// Calls f(node id) for the nodes that become tasks, in program order: the graph's own region and, after their
+// owner, those of control flow.
 template <class F>
 void for_each_task_node(const Graph& g, F&& f) {
   std::vector<uint32_t> stack{g.region(0).first};
@@ -37,7 +39,8 @@ void for_each_task_node(const Graph& g, F&& f) {
 inline std::vector<uint32_t> task_regions(const Graph& g) {
   std::vector<uint32_t> regions{0};
   for_each_task_node(g, [&](uint32_t n) {
-    if (is_control_flow(g.node(n))) regions.insert(regions.end(), g.node(n).regions, g.node(n).regions + g.node(n).region_count);
+    if (is_control_flow(g.node(n)))
+      regions.insert(regions.end(), g.node(n).regions, g.node(n).regions + g.node(n).region_count);
   });
   return regions;
 }

@@ -99,7 +99,9 @@ Result<Target> load_target(const PluginHost& host, std::string_view name_or_path
   bool host_engine = std::any_of(target.engines.begin(), target.engines.end(),
                                  [&](const TargetEngine& e) { return e.device == target.host_device; });
   if (!host_engine)
-    return invalid_input("no [[engine]] compiles for the host's device '" + host_name + "': control flow could not run", target.path);
+    return invalid_input(
+        "no [[engine]] compiles for the host's device '" + host_name + "': control flow could not run",
+        target.path);
   return target;
 }
 

@@ -1,5 +1,5 @@
-// Targets: which devices there are, which engines compile for them, in which order of priority, and what a transfer
-// between them costs. TOML in configs/targets; naming another one at deploy time swaps the hardware.
+// Targets: which devices there are, which engines compile for them, in which order of priority, and what a
+// transfer between them costs. TOML in configs/targets; naming another one at deploy time swaps the hardware.
 #pragma once
 
 #include <string>
@@ -28,11 +28,13 @@ struct TargetEngine {
 struct Target {
   std::string name, doc, path;
   std::vector<TargetDevice> devices;
-  std::vector<TargetEngine> engines;  // in order of priority
-  uint32_t host_device = 0;           // where inputs, outputs and control flow live: memory space 0
+  std::vector<TargetEngine> engines;        // in order of priority
+  uint32_t host_device = 0;                 // where inputs, outputs and control flow live: memory space 0
   double latency_ns = 0, bytes_per_ns = 1;  // of a copy between memory spaces
   // Memory spaces: 0 is the host's, then one for each further device. Space of device d:
-  uint32_t space_of(uint32_t device) const { return device == host_device ? 0 : device < host_device ? device + 1 : device; }
+  uint32_t space_of(uint32_t device) const {
+    return device == host_device ? 0 : device < host_device ? device + 1 : device;
+  }
   uint32_t device_of(uint32_t space) const;
 };
 

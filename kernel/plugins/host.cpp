@@ -12,6 +12,7 @@
 #include <boost/dll/shared_library.hpp>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/toml.h"
 #include "plugins/library_file.h"
 #include "plugins/manifest.h"
@@ -203,6 +204,10 @@ PluginHost::~PluginHost() = default;
 Result<std::shared_ptr<PluginHost>> PluginHost::create(std::vector<std::string> extra_folders) {
   std::shared_ptr<PluginHost> host(new PluginHost);
   Impl& impl = *host->impl_;
+  for (const std::string& folder : extra_folders)
+    if (std::error_code error; !fs::is_directory(folder, error))
+      return not_found("there is no plug-in folder '" + folder +
+                       "'; check the path that was given for plug-ins");
   std::vector<std::string> folders = std::move(extra_folders);
   for (std::string& folder : folders_of_environment()) folders.push_back(std::move(folder));
   const size_t given = folders.size();
@@ -227,6 +232,7 @@ Result<std::shared_ptr<PluginHost>> PluginHost::create(std::vector<std::string> 
     manifest->path = "(linked in) " + manifest->name;
     impl.add(std::move(manifest).value(), linked.entry);
   }
+  for (const PluginProblem& p : impl.problems) log(REGIE_LOG_WARNING, "plug-ins", p.path + ": " + p.message);
   return host;
 }
 

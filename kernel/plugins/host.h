@@ -1,5 +1,6 @@
-// The plug-in host: finds plug-ins by their manifests, opens the ones that are needed, negotiates tables, and calls them
-// safely. Nothing here knows an operator or a device; it knows kinds ("pass", "engine", "op-kernel" ...) and names.
+// The plug-in host: finds plug-ins by their manifests, opens the ones that are needed, negotiates tables, and
+// calls them safely. Nothing here knows an operator or a device; it knows kinds ("pass", "engine",
+// "op-kernel" ...) and names.
 #pragma once
 
 #include <map>
@@ -45,18 +46,19 @@ struct PluginProblem {  // for `plugins list`
 
 class PluginHost {
  public:
-  // Reads the manifests of all folders: REGIE_PLUGIN_PATH (colon separated) first, then the built-in folder beside the
-  // libraries, then what is linked in. A broken manifest is a problem of its own and harms no other. The same kind and
-  // name twice is an error when it is asked for, naming both files.
+  // Reads the manifests of all folders: REGIE_PLUGIN_PATH (colon separated) first, then the built-in folder
+  // beside the libraries, then what is linked in. A broken manifest is a problem of its own and harms no
+  // other. The same kind and name twice is an error when it is asked for, naming both files.
   static Result<std::shared_ptr<PluginHost>> create(std::vector<std::string> extra_folders = {});
   ~PluginHost();
 
   const std::vector<Manifest>& manifests() const;
-  std::vector<PluginProblem> problems() const;  // so far: manifests unread, libraries refused
+  std::vector<PluginProblem> problems() const;                  // so far: manifests unread, libraries refused
   std::vector<std::string> names(std::string_view kind) const;  // sorted
 
-  // Opens the library that provides `kind`:`name` on first use. NOT_FOUND names the nearest one and the folders searched;
-  // BAD_PLUGIN names the library and both sides' versions. Thread-safe. `Table` decides id and digest.
+  // Opens the library that provides `kind`:`name` on first use. NOT_FOUND names the nearest one and the
+  // folders searched; BAD_PLUGIN names the library and both sides' versions. Thread-safe. `Table` decides id
+  // and digest.
   Result<Provider<regie_frontend_table>> frontend(std::string_view name);
   Result<Provider<regie_op_shape_table>> op_shape(std::string_view op);
   Result<Provider<regie_op_kernel_table>> op_kernel(std::string_view op);
@@ -68,15 +70,18 @@ class PluginHost {
   Result<Provider<regie_engine_table>> engine(std::string_view name);
   Result<Provider<regie_device_table>> device(std::string_view name);
 
-  // Opens everything that `manifest` says and checks that it provides exactly that (`plugins describe`, tests).
+  // Opens everything that `manifest` says and checks that it provides exactly that (`plugins describe`,
+  // tests).
   Status verify_library(const Manifest& manifest);
 
   // "name version" of every library opened so far, sorted: part of a model's identity.
   std::vector<std::string> opened() const;
 
-  // Folders with operator schemas (configs/ops of the product, `ops` of overlay folders), for SchemaSet::load.
+  // Folders with operator schemas (configs/ops of the product, `ops` of overlay folders), for
+  // SchemaSet::load.
   std::vector<std::string> schema_folders() const;
-  // Full path of configs/<kind>/<name>.toml (kind: pipelines, rules, targets), overlays first; `name` may be a path.
+  // Full path of configs/<kind>/<name>.toml (kind: pipelines, rules, targets), overlays first; `name` may be
+  // a path.
   Result<std::string> find_config(std::string_view kind, std::string_view name) const;
   std::vector<std::string> config_names(std::string_view kind) const;
 
@@ -88,13 +93,14 @@ class PluginHost {
 
 // The C table that plug-ins get. One a process.
 const regie_host* host_table();
-// Which PluginHost serves REGIE_HOST_OPS_ID look-ups; the last one set, process-wide (they differ in folders only).
+// Which PluginHost serves REGIE_HOST_OPS_ID look-ups; the last one set, process-wide (they differ in folders
+// only).
 void set_current_plugin_host(std::weak_ptr<PluginHost> host);
 
 // Keeps `status` as the calling thread's last failure and gives its code: what regie_host.fail does.
 regie_status fail_on_this_thread(const Status& status);
-// Turns a plug-in's return into a Status with the words that it left; exceptions that it lets out (of any runtime
-// library) become BAD_PLUGIN. `what` is e.g. "pass 'fold-constants' of plug-in passes-basic".
+// Turns a plug-in's return into a Status with the words that it left; exceptions that it lets out (of any
+// runtime library) become BAD_PLUGIN. `what` is e.g. "pass 'fold-constants' of plug-in passes-basic".
 template <class F>
 Status call_plugin(std::string_view what, F&& call);
 Status take_plugin_failure(std::string_view what, regie_status code);
@@ -107,7 +113,8 @@ Status call_plugin(std::string_view what, F&& call) {
   try {
     code = call();
   } catch (...) {
-    return bad_plugin(std::string(what) + " threw an exception across the plug-in boundary; plug-ins must return a status");
+    return bad_plugin(std::string(what) +
+                      " threw an exception across the plug-in boundary; plug-ins must return a status");
   }
   return code == REGIE_OK ? Status() : take_plugin_failure(what, code);
 }

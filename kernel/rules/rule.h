@@ -88,7 +88,7 @@ struct PatternOperand {
 
 struct PatternNode {
   std::vector<PatternOp> ops;
-  std::string ops_text;  // "Relu|Sigmoid"
+  std::string ops_text;  // "A|B"
   uint32_t op_slot = kNoSlot;
   std::vector<uint32_t> results;  // slots; kNoSlot: not named
   std::vector<PatternOperand> operands;

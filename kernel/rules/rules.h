@@ -33,8 +33,8 @@ std::vector<std::string> rule_names(const RuleSet& rules);  // in order
 struct NearMiss {
   std::string rule;
   uint32_t node = REGIE_NONE;        // that has the root operator
-  std::string node_text;             // "node 'relu1' (Relu)"
-  std::string stopped_at;            // "%c has 2 readers: node 'relu1' (Relu), node 'add3' (Add)"
+  std::string node_text;             // "node 'act1' (Op)"
+  std::string stopped_at;            // "%c has 2 readers: node 'act1' (A), node 'sum3' (B)"
   uint32_t in_the_way = REGIE_NONE;  // node, where there is one
 };
 

@@ -1,5 +1,6 @@
-// Session: a model made ready on its devices. Context: the mutable half of one run (arena, bound addresses, prepared
-// kernels per shape); pooled by the session. After the first run with a shape, a run allocates nothing of its own.
+// Session: a model made ready on its devices. Context: the mutable half of one run (arena, bound addresses,
+// prepared kernels per shape); pooled by the session. After the first run with a shape, a run allocates
+// nothing of its own.
 #pragma once
 
 #include <memory>
@@ -16,9 +17,9 @@
 namespace regie {
 
 struct SessionOptions {
-  uint32_t threads = 1;      // for parallel regions of host_cpu kernels, in all; 0: as the model was compiled for
-  uint64_t timeout_ns = 0;   // of waits; 0: the device's own
-  size_t shapes_kept = 16;   // prepared shapes a context keeps, least recently used dropped
+  uint32_t threads = 1;  // for parallel regions of host_cpu kernels, in all; 0: as the model was compiled for
+  uint64_t timeout_ns = 0;  // of waits; 0: the device's own
+  size_t shapes_kept = 16;  // prepared shapes a context keeps, least recently used dropped
 };
 
 struct RunStatistics {
@@ -28,16 +29,18 @@ struct RunStatistics {
 
 struct TaskTime {  // one a task of the last profiled run
   uint32_t program, task;
-  uint64_t issue_ns, begin_ns, end_ns;  // host's clock; device's clock, 0 where the device does not tell (copies)
+  uint64_t issue_ns, begin_ns,
+      end_ns;  // host's clock; device's clock, 0 where the device does not tell (copies)
 };
 
 class Context;
 
 class Session {
  public:
-  // Opens the devices through `plugins`, refuses kernels whose format or capabilities they lack, uploads weights to
-  // devices with memory of their own, loads kernels.
-  static Result<std::shared_ptr<Session>> create(std::shared_ptr<const Model> model, std::shared_ptr<PluginHost> plugins,
+  // Opens the devices through `plugins`, refuses kernels whose format or capabilities they lack, uploads
+  // weights to devices with memory of their own, loads kernels.
+  static Result<std::shared_ptr<Session>> create(std::shared_ptr<const Model> model,
+                                                 std::shared_ptr<PluginHost> plugins,
                                                  const SessionOptions& options = {});
   ~Session();
   const Model& model() const;
@@ -55,10 +58,10 @@ class Session {
 class Context {
  public:
   ~Context();
-  // `inputs` in the order of the model's. Types and dimensions are checked against the model: INVALID_INPUT names the
-  // input, what it should be and what it is. `outputs[i].data` NULL: the context keeps the bytes until its next run and
-  // sets data, dims and bytes; otherwise the caller's memory of at least `bytes` is written.
-  // Dims that it sets live until the context's next run.
+  // `inputs` in the order of the model's. Types and dimensions are checked against the model: INVALID_INPUT
+  // names the input, what it should be and what it is. `outputs[i].data` NULL: the context keeps the bytes
+  // until its next run and sets data, dims and bytes; otherwise the caller's memory of at least `bytes` is
+  // written. Dims that it sets live until the context's next run.
   Status run(std::span<const regie_tensor> inputs, std::span<regie_tensor> outputs);
   void set_profiling(bool on);
   std::span<const TaskTime> times() const;

@@ -1,8 +1,10 @@
+#include "ir/verify.h"
 #include "text/graph_parser.h"
 
 namespace regie {
 
 Result<std::unique_ptr<Graph>> GraphParser::graph() {
+  Token start = lex_.peek();
   REGIE_TRY(lex_.expect("graph"));
   if (lex_.accept("@")) {
     REGIE_ASSIGN(std::string name, parse_name(lex_, "the graph's name"));
@@ -19,6 +21,7 @@ Result<std::unique_ptr<Graph>> GraphParser::graph() {
   REGIE_TRY(body());
   REGIE_TRY(late_aliases());
   if (!engines_.empty()) g_.set_engines(engines_);
+  if (auto fault = find_fault(g_)) return lex_.error(start, *fault);
   return std::move(graph_);
 }
 

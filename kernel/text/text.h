@@ -28,13 +28,16 @@ struct ParseOptions {
   // the constant is abstract (its type alone).
   std::function<Tensor(std::string_view digest, regie_elem elem, std::span<const int64_t> dims)> constants;
 };
-// INVALID_INPUT "file:line:column: ..." with what was expected. Depth, size and numbers are limited by memory
-// only; no recursion over nesting deeper than 1,000 regions.
+// A sound graph (ir/verify.h), or INVALID_INPUT "file:line:column: ..." with what was expected. Depth, size and
+// numbers are limited by memory only: nested regions cost no stack.
 Result<std::unique_ptr<Graph>> parse(std::string_view text, const std::string& file_name,
                                      const ParseOptions& options = {});
 // All graphs of a file, in order.
 Result<std::vector<std::unique_ptr<Graph>>> parse_all(std::string_view text, const std::string& file_name,
                                                       const ParseOptions& options = {});
+
+// INTERNAL if the graph does not come back from its text as it was: parse(print(g)) == g.
+Status check_round_trip(const Graph& graph);
 
 // Structural equality up to ids: names, order, types, attributes, constants' bytes, provenance. Says the
 // first difference.

@@ -122,12 +122,11 @@ regie_tensor view(const TensorData& t, bool with_data) {
 const regie_host* host() { return &kHost; }
 std::string take_failure() { return std::exchange(failure(), {}); }
 
-std::string add_reference_kernels(const std::string& path) {
+std::string add_reference_kernels(const Library& library) {
   try {
-    Library library(path);
     auto* table =
         table_of<regie_op_kernel_table>(library.entry(), REGIE_OP_KERNEL_ID, REGIE_DIGEST_OP_KERNEL);
-    if (!table) return path + " has no reference kernels";
+    if (!table) return std::string(library.entry().name) + " has no reference kernels";
     for (uint32_t i = 0; i < table->count; ++i)
       kernels()[std::string(sdk::sv(table->ops[i].op))] = {table, i};
     return {};
@@ -136,9 +135,10 @@ std::string add_reference_kernels(const std::string& path) {
   }
 }
 
-Library::Library(const std::string& path) : handle_(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-  if (!handle_) throw std::runtime_error(dlerror());
-  entry_ = static_cast<const regie_plugin_entry_t*>(dlsym(handle_, "regie_plugin_entry"));
+Library::Library(const std::string& path) {
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) throw std::runtime_error(dlerror());
+  entry_ = static_cast<const regie_plugin_entry_t*>(dlsym(handle, "regie_plugin_entry"));
   if (!entry_ || entry_->magic != REGIE_ENTRY_MAGIC || entry_->abi_major != REGIE_ABI_MAJOR)
     throw std::runtime_error(path + " is not a plug-in of this interface");
 }

@@ -23,21 +23,21 @@ namespace regie::conformance {
 const regie_host* host();
 // The words of the calling thread's last failure, forgotten by this call.
 std::string take_failure();
+class Library;
 // "" or why the library cannot serve.
-std::string add_reference_kernels(const std::string& path);
+std::string add_reference_kernels(const Library& library);
 
 // A plug-in library; stays open for ever, like in Regie.
 class Library {
  public:
   // Throws std::runtime_error with the reason.
   explicit Library(const std::string& path);
+  explicit Library(const regie_plugin_entry_t& linked_in) : entry_(&linked_in) {}
   const regie_plugin_entry_t& entry() const { return *entry_; }
   const regie_engine_table* engines() const;  // NULL: has none
   const regie_device_table* devices() const;
-  void* handle() const { return handle_; }
 
  private:
-  void* handle_;
   const regie_plugin_entry_t* entry_;
 };
 

@@ -144,7 +144,7 @@ int run(int argc, char** argv) {
   for (int i = 1; i < argc; i += 2)
     if (std::string(argv[i]) != "--list") arguments.insert(arguments.end(), {argv[i], argv[i + 1]});
   for (const std::string& path : o.references)
-    if (std::string problem = add_reference_kernels(path); !problem.empty())
+    if (std::string problem = add_reference_kernels(Library(path)); !problem.empty())
       throw std::runtime_error(problem);
   static const Library library(o.plugin);
   if (!library.engines() || !library.devices())

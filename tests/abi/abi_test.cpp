@@ -1,6 +1,5 @@
 // The boundary, with real shared objects: those of plugins/, each right or wrong in one way.
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -8,6 +7,7 @@
 
 #include "base/names.h"
 #include "plugins/host.h"
+#include "support/scratch.h"
 
 namespace regie {
 namespace {
@@ -200,21 +200,14 @@ TEST(Abi, TwoCopiesOfOneLibraryDoNotMeet) {
   host->pass("abi-twin-b")->table->destroy(b);
 }
 
-class Scratch {
- public:
-  Scratch() {
-    std::string pattern = (fs::temp_directory_path() / "regie-abi-XXXXXX").string();
-    if (!mkdtemp(pattern.data())) abort();
-    path = pattern;
-    fs::copy(case_folder("good"), path);
-  }
-  ~Scratch() { fs::remove_all(path); }
+// A copy of the good plug-in whose library may be replaced.
+struct Scratch : test::Scratch {
+  Scratch() { fs::copy(case_folder("good"), path()); }
   Status open(const std::string& bytes) const {
-    fs::remove(path / "good.so");
-    std::ofstream(path / "good.so", std::ios::binary) << bytes;
-    return host_of({path.string()})->pass("abi-good").status();
+    fs::remove(path("good.so"));
+    write("good.so", bytes);
+    return host_of({path()})->pass("abi-good").status();
   }
-  fs::path path;
 };
 
 std::string good_bytes() {

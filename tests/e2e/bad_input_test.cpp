@@ -1,5 +1,5 @@
-// Bad input of every kind, through the command line: exit code 2, words that name the file, the node and what to do, and
-// nothing half-written.
+// Bad input of every kind, through the command line: exit code 2, words that name the file, the node and what
+// to do, and nothing half-written.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -29,8 +29,8 @@ const std::string& good_rgm() {
 
 struct Case {
   std::string name;
-  // Prepares files in the scratch folder and gives the arguments. "OUT" in them is replaced by a path that must not exist
-  // afterwards.
+  // Prepares files in the scratch folder and gives the arguments. "OUT" in them is replaced by a path that
+  // must not exist afterwards.
   std::function<std::string(Scratch&)> arguments;
   std::vector<std::string> says;
 };
@@ -48,65 +48,195 @@ std::vector<Case> cases() {
     return [bytes](Scratch& s) { return "compile " + shell_word(s.write("broken.onnx", bytes)) + " -o OUT"; };
   };
   std::string digits = slurp(kDigits), random;
-  for (uint32_t i = 0, x = 12345; i < 4096; ++i) random += static_cast<char>((x = x * 1664525 + 1013904223) >> 24);
+  for (uint32_t i = 0, x = 12345; i < 4096; ++i)
+    random += static_cast<char>((x = x * 1664525 + 1013904223) >> 24);
   std::vector<Case> all = {
       {"random bytes", model(random), {"broken.onnx"}},
       {"empty file", model(""), {"broken.onnx"}},
       {"text", model("hello, world\n"), {"broken.onnx"}},
       {"cut in half", model(digits.substr(0, digits.size() / 2)), {"broken.onnx"}},
       {"cut at the end", model(digits.substr(0, digits.size() - 1)), {"broken.onnx"}},
-      {"absent model", [](Scratch& s) { return "compile " + shell_word(s.path("none.onnx")) + " -o OUT"; }, {"none.onnx"}},
+      {"absent model",
+       [](Scratch& s) { return "compile " + shell_word(s.path("none.onnx")) + " -o OUT"; },
+       {"none.onnx"}},
       {"a folder as model", [](Scratch& s) { return "compile " + shell_word(s.path()) + " -o OUT"; }, {}},
-      {"unwritable output", [](Scratch& s) { return "compile " + shell_word(kDigits) + " -o " + shell_word(s.path("no/such/folder/m.rgm")); }, {"no/such/folder"}},
-      {"output over input", [](Scratch& s) { return "compile " + shell_word(s.write("m.onnx", slurp(kDigits))) + " -o " + shell_word(s.path("m.onnx")); }, {"overwrite"}},
-      {"unknown target", [](Scratch&) { return "compile " + shell_word(kDigits) + " -o OUT --target host_cpuu"; }, {"host_cpuu", "host_cpu"}},
-      {"unknown pipeline", [](Scratch&) { return "compile " + shell_word(kDigits) + " -o OUT --pipeline defualt"; }, {"defualt", "default"}},
-      {"unknown setting", [](Scratch&) { return "compile " + shell_word(kDigits) + " -o OUT --set fold-constants.budget-byte=1"; }, {"budget-byte", "budget-bytes"}},
-      {"setting of an unknown pass", [](Scratch&) { return "compile " + shell_word(kDigits) + " -o OUT --set fold-constant.budget-bytes=1"; }, {"fold-constant", "fold-constants"}},
-      {"setting of no number", [](Scratch&) { return "compile " + shell_word(kDigits) + " -o OUT --set fold-constants.budget-bytes=much"; }, {"budget-bytes", "much"}},
-      {"shape of an unknown input", [](Scratch&) { return "compile " + shell_word(kDigits) + " -o OUT --shape image=1,1,8,8"; }, {"image", "x"}},
-      {"shape of another rank", [](Scratch&) { return "compile " + shell_word(kDigits) + " -o OUT --shape x=1,8,8"; }, {"x"}},
-      {"shape against the model", [](Scratch&) { return "compile " + shell_word(kDigits) + " -o OUT --shape x=1,1,9,8"; }, {"x", "9"}},
-      {"shape that is no number", [](Scratch&) { return "compile " + shell_word(kDigits) + " -o OUT --shape x=a,b"; }, {"x"}},
-      {"threads that are no number", [](Scratch&) { return "compile " + shell_word(kDigits) + " -o OUT --threads many"; }, {"many"}},
-      {"pipeline: unknown key", [](Scratch& s) { return compile_pipeline(s, "schema = 1\nname = \"p\"\nrepaet = 1\n" + stage("").substr(22)); }, {"p.toml:3", "repaet"}},
-      {"pipeline: unknown pass", [](Scratch& s) { return compile_pipeline(s, stage("\"fold-constant\"")); }, {"p.toml:5", "fold-constant", "fold-constants"}},
-      {"pipeline: impossible order", [](Scratch& s) { return compile_pipeline(s, stage("\"infer-shapes\", \"plan-greedy\"")); }, {"plan-greedy", "scheduled"}},
-      {"pipeline: not to the end", [](Scratch& s) { return compile_pipeline(s, stage("\"infer-shapes\"")); }, {"placed"}},
-      {"pipeline: newer schema", [](Scratch& s) { return compile_pipeline(s, "schema = 99\nname = \"p\"\n"); }, {"p.toml", "99"}},
+      {"unwritable output",
+       [](Scratch& s) {
+         return "compile " + shell_word(kDigits) + " -o " + shell_word(s.path("no/such/folder/m.rgm"));
+       },
+       {"no/such/folder"}},
+      {"output over input",
+       [](Scratch& s) {
+         return "compile " + shell_word(s.write("m.onnx", slurp(kDigits))) + " -o " +
+                shell_word(s.path("m.onnx"));
+       },
+       {"overwrite"}},
+      {"unknown target",
+       [](Scratch&) { return "compile " + shell_word(kDigits) + " -o OUT --target host_cpuu"; },
+       {"host_cpuu", "host_cpu"}},
+      {"unknown pipeline",
+       [](Scratch&) { return "compile " + shell_word(kDigits) + " -o OUT --pipeline defualt"; },
+       {"defualt", "default"}},
+      {"unknown setting",
+       [](Scratch&) {
+         return "compile " + shell_word(kDigits) + " -o OUT --set fold-constants.budget-byte=1";
+       },
+       {"budget-byte", "budget-bytes"}},
+      {"setting of an unknown pass",
+       [](Scratch&) {
+         return "compile " + shell_word(kDigits) + " -o OUT --set fold-constant.budget-bytes=1";
+       },
+       {"fold-constant", "fold-constants"}},
+      {"setting of no number",
+       [](Scratch&) {
+         return "compile " + shell_word(kDigits) + " -o OUT --set fold-constants.budget-bytes=much";
+       },
+       {"budget-bytes", "much"}},
+      {"shape of an unknown input",
+       [](Scratch&) { return "compile " + shell_word(kDigits) + " -o OUT --shape image=1,1,8,8"; },
+       {"image", "x"}},
+      {"shape of another rank",
+       [](Scratch&) { return "compile " + shell_word(kDigits) + " -o OUT --shape x=1,8,8"; },
+       {"x"}},
+      {"shape against the model",
+       [](Scratch&) { return "compile " + shell_word(kDigits) + " -o OUT --shape x=1,1,9,8"; },
+       {"x", "9"}},
+      {"shape that is no number",
+       [](Scratch&) { return "compile " + shell_word(kDigits) + " -o OUT --shape x=a,b"; },
+       {"x"}},
+      {"threads that are no number",
+       [](Scratch&) { return "compile " + shell_word(kDigits) + " -o OUT --threads many"; },
+       {"many"}},
+      {"pipeline: unknown key",
+       [](Scratch& s) {
+         return compile_pipeline(s, "schema = 1\nname = \"p\"\nrepaet = 1\n" + stage("").substr(22));
+       },
+       {"p.toml:3", "repaet"}},
+      {"pipeline: unknown pass",
+       [](Scratch& s) { return compile_pipeline(s, stage("\"fold-constant\"")); },
+       {"p.toml:5", "fold-constant", "fold-constants"}},
+      {"pipeline: impossible order",
+       [](Scratch& s) { return compile_pipeline(s, stage("\"infer-shapes\", \"plan-greedy\"")); },
+       {"plan-greedy", "scheduled"}},
+      {"pipeline: not to the end",
+       [](Scratch& s) { return compile_pipeline(s, stage("\"infer-shapes\"")); },
+       {"placed"}},
+      {"pipeline: newer schema",
+       [](Scratch& s) { return compile_pipeline(s, "schema = 99\nname = \"p\"\n"); },
+       {"p.toml", "99"}},
       {"pipeline: no TOML", [](Scratch& s) { return compile_pipeline(s, "schema = = 1\n"); }, {"p.toml:1"}},
-      {"pipeline: extends itself", [](Scratch& s) { return compile_pipeline(s, "schema = 1\nname = \"p\"\nextends = \"" + s.path("p.toml") + "\"\n"); }, {"p.toml"}},
-      {"target: unknown key", [](Scratch& s) { return "compile " + shell_word(kDigits) + " -o OUT --target " + shell_word(s.write("t.toml", "schema = 1\nname = \"t\"\n[[device]]\nname = \"cpu\"\nplugin = \"host_cpu\"\nspeed = 9\n")); }, {"t.toml:6", "speed"}},
-      {"target: unknown device plug-in", [](Scratch& s) { return "compile " + shell_word(kDigits) + " -o OUT --target " + shell_word(s.write("t.toml", "schema = 1\nname = \"t\"\n[[device]]\nname = \"cpu\"\nplugin = \"host_cpu\"\n[[engine]]\nname = \"e\"\nplugin = \"host_gpu\"\ndevice = \"cpu\"\n[host]\ndevice = \"cpu\"\n")); }, {"host_gpu", "host_cpu"}},
-      {"run: unknown input", [](Scratch&) { return "run " + shell_word(good_rgm()) + " --input image=" + shell_word(kImage); }, {"image", "x"}},
+      {"pipeline: extends itself",
+       [](Scratch& s) {
+         return compile_pipeline(s, "schema = 1\nname = \"p\"\nextends = \"" + s.path("p.toml") + "\"\n");
+       },
+       {"p.toml"}},
+      {"target: unknown key",
+       [](Scratch& s) {
+         return "compile " + shell_word(kDigits) + " -o OUT --target " +
+                shell_word(s.write("t.toml",
+                                   "schema = 1\nname = \"t\"\n[[device]]\nname = \"cpu\"\nplugin = "
+                                   "\"host_cpu\"\nspeed = 9\n"));
+       },
+       {"t.toml:6", "speed"}},
+      {"target: unknown device plug-in",
+       [](Scratch& s) {
+         return "compile " + shell_word(kDigits) + " -o OUT --target " +
+                shell_word(s.write("t.toml",
+                                   "schema = 1\nname = \"t\"\n[[device]]\nname = \"cpu\"\nplugin = "
+                                   "\"host_cpu\"\n[[engine]]\nname = \"e\"\nplugin = \"host_gpu\"\ndevice = "
+                                   "\"cpu\"\n[host]\ndevice = \"cpu\"\n"));
+       },
+       {"host_gpu", "host_cpu"}},
+      {"run: unknown input",
+       [](Scratch&) { return "run " + shell_word(good_rgm()) + " --input image=" + shell_word(kImage); },
+       {"image", "x"}},
       {"run: absent input", [](Scratch&) { return "run " + shell_word(good_rgm()); }, {"x", "--input"}},
-      {"run: absent file", [](Scratch& s) { return "run " + shell_word(good_rgm()) + " --input x=" + shell_word(s.path("none.npy")); }, {"none.npy"}},
-      {"run: no .npy", [](Scratch&) { return "run " + shell_word(good_rgm()) + " --input x=" + shell_word(kDigits); }, {"digits.onnx"}},
-      {"run: input given twice", [](Scratch&) { return "run " + shell_word(good_rgm()) + " --input x=" + shell_word(kImage) + " --input x=" + shell_word(kImage); }, {"x", "twice"}},
-      {"run: shape", [](Scratch& s) {
+      {"run: absent file",
+       [](Scratch& s) {
+         return "run " + shell_word(good_rgm()) + " --input x=" + shell_word(s.path("none.npy"));
+       },
+       {"none.npy"}},
+      {"run: no .npy",
+       [](Scratch&) { return "run " + shell_word(good_rgm()) + " --input x=" + shell_word(kDigits); },
+       {"digits.onnx"}},
+      {"run: input given twice",
+       [](Scratch&) {
+         return "run " + shell_word(good_rgm()) + " --input x=" + shell_word(kImage) +
+                " --input x=" + shell_word(kImage);
+       },
+       {"x", "twice"}},
+      {"run: shape",
+       [](Scratch& s) {
          std::string npy = slurp(std::string(REGIE_TEST_MODELS_DIR) + "/digits/digit_3.npy");
          size_t at = npy.find("(1, 1, 8, 8)");
          npy.replace(at, 12, "(1, 1, 4,16)");
          return "run " + shell_word(good_rgm()) + " --input x=" + shell_word(s.write("x.npy", npy));
-       }, {"x", "8", "16"}},
-      {"run: type", [](Scratch& s) {
+       },
+       {"x", "8", "16"}},
+      {"run: type",
+       [](Scratch& s) {
          std::string npy = slurp(kImage);
          npy.replace(npy.find("<f4"), 3, "<i4");
          return "run " + shell_word(good_rgm()) + " --input x=" + shell_word(s.write("x.npy", npy));
-       }, {"x", "f32", "i32"}},
-      {"run: output folder is a file", [](Scratch& s) { return "run " + shell_word(good_rgm()) + " --input x=" + shell_word(kImage) + " --output-dir " + shell_word(s.write("file", "")) + "/below"; }, {"file"}},
-      {"rgm: cut", [](Scratch& s) { return "run " + shell_word(s.write("m.rgm", slurp(good_rgm()).substr(0, 5000))) + " --random 1"; }, {"m.rgm"}},
-      {"rgm: cut in the header", [](Scratch& s) { return "run " + shell_word(s.write("m.rgm", slurp(good_rgm()).substr(0, 20))) + " --random 1"; }, {"m.rgm"}},
-      {"rgm: bytes behind its end", [](Scratch& s) { return "run " + shell_word(s.write("m.rgm", slurp(good_rgm()) + "more")) + " --random 1"; }, {"m.rgm"}},
+       },
+       {"x", "f32", "i32"}},
+      {"run: output folder is a file",
+       [](Scratch& s) {
+         return "run " + shell_word(good_rgm()) + " --input x=" + shell_word(kImage) + " --output-dir " +
+                shell_word(s.write("file", "")) + "/below";
+       },
+       {"file"}},
+      {"rgm: cut",
+       [](Scratch& s) {
+         return "run " + shell_word(s.write("m.rgm", slurp(good_rgm()).substr(0, 5000))) + " --random 1";
+       },
+       {"m.rgm"}},
+      {"rgm: cut in the header",
+       [](Scratch& s) {
+         return "run " + shell_word(s.write("m.rgm", slurp(good_rgm()).substr(0, 20))) + " --random 1";
+       },
+       {"m.rgm"}},
+      {"rgm: bytes behind its end",
+       [](Scratch& s) {
+         return "run " + shell_word(s.write("m.rgm", slurp(good_rgm()) + "more")) + " --random 1";
+       },
+       {"m.rgm"}},
       {"inspect: no model", [](Scratch&) { return "inspect " + shell_word(kImage); }, {"digit_3.npy"}},
-      {"opt: no graph", [](Scratch& s) { return "opt " + shell_word(s.write("g.rg", "graph @g(%x: f32[2]) -> (%y) {\n  %y = Relu(%z)\n}\n")) + " --passes infer-shapes"; }, {"g.rg:2", "%z"}},
-      {"opt: unknown pass", [](Scratch& s) { return "opt " + shell_word(s.write("g.rg", "graph @g(%x: f32[2]) -> (%y) {\n  %y: f32[2] = Relu(%x)\n}\n")) + " --passes infer-shape"; }, {"infer-shape", "infer-shapes"}},
-      {"opt: unknown operator", [](Scratch& s) { return "opt " + shell_word(s.write("g.rg", "graph @g(%x: f32[2]) -> (%y) {\n  %y: f32[2] = Rleu(%x)\n}\n")) + " --passes infer-shapes"; }, {"Rleu"}},
-      {"check: unknown key", [](Scratch& s) { return "check " + shell_word(s.write("r.toml", "schema = 1\nrevision = \"onnx-21\"\n[[rule]]\nname = \"r\"\nmach = \"\"\n")); }, {"r.toml", "mach", "match"}},
-      {"check: absent file", [](Scratch& s) { return "check " + shell_word(s.path("none.toml")); }, {"none.toml"}},
+      {"opt: no graph",
+       [](Scratch& s) {
+         return "opt " + shell_word(s.write("g.rg", "graph @g(%x: f32[2]) -> (%y) {\n  %y = Relu(%z)\n}\n")) +
+                " --passes infer-shapes";
+       },
+       {"g.rg:2", "%z"}},
+      {"opt: unknown pass",
+       [](Scratch& s) {
+         return "opt " +
+                shell_word(s.write("g.rg", "graph @g(%x: f32[2]) -> (%y) {\n  %y: f32[2] = Relu(%x)\n}\n")) +
+                " --passes infer-shape";
+       },
+       {"infer-shape", "infer-shapes"}},
+      {"opt: unknown operator",
+       [](Scratch& s) {
+         return "opt " +
+                shell_word(s.write("g.rg", "graph @g(%x: f32[2]) -> (%y) {\n  %y: f32[2] = Rleu(%x)\n}\n")) +
+                " --passes infer-shapes";
+       },
+       {"Rleu"}},
+      {"check: unknown key",
+       [](Scratch& s) {
+         return "check " +
+                shell_word(s.write(
+                    "r.toml", "schema = 1\nrevision = \"onnx-21\"\n[[rule]]\nname = \"r\"\nmach = \"\"\n"));
+       },
+       {"r.toml", "mach", "match"}},
+      {"check: absent file",
+       [](Scratch& s) { return "check " + shell_word(s.path("none.toml")); },
+       {"none.toml"}},
       {"unknown command", [](Scratch&) { return "compil"; }, {"compil", "compile"}},
       {"unknown option", [](Scratch&) { return "compile " + shell_word(kDigits) + " --ouput x"; }, {"ouput"}},
-      {"describe: unknown", [](Scratch&) { return "plugins describe fold-constant"; }, {"fold-constant", "fold-constants"}},
+      {"describe: unknown",
+       [](Scratch&) { return "plugins describe fold-constant"; },
+       {"fold-constant", "fold-constants"}},
   };
   std::ifstream index(std::string(REGIE_TEST_BAD_DIR) + "/bad.json");
   if (index)
@@ -127,13 +257,16 @@ TEST(BadInput, IsRefusedWithWordsThatHelp) {
     from_onnx += c.name.starts_with("onnx: ");
     Scratch scratch;
     std::string arguments = c.arguments(scratch), out = scratch.path("out.rgm");
-    size_t before = static_cast<size_t>(std::distance(std::filesystem::directory_iterator(scratch.path()), {}));
+    size_t before =
+        static_cast<size_t>(std::distance(std::filesystem::directory_iterator(scratch.path()), {}));
     if (size_t at = arguments.find("OUT"); at != std::string::npos) arguments.replace(at, 3, shell_word(out));
     ProcessResult r = run_regie(arguments);
     EXPECT_EQ(r.exit_code, 2) << r.out << r.err;
-    for (const std::string& word : c.says) EXPECT_NE(r.err.find(word), std::string::npos) << "no '" << word << "' in: " << r.err;
+    for (const std::string& word : c.says)
+      EXPECT_NE(r.err.find(word), std::string::npos) << "no '" << word << "' in: " << r.err;
     EXPECT_FALSE(std::filesystem::exists(out)) << "a model was written all the same";
-    EXPECT_EQ(static_cast<size_t>(std::distance(std::filesystem::directory_iterator(scratch.path()), {})), before)
+    EXPECT_EQ(static_cast<size_t>(std::distance(std::filesystem::directory_iterator(scratch.path()), {})),
+              before)
         << "something was left behind";
     EXPECT_EQ(r.err.find("terminate called"), std::string::npos);
   }
@@ -149,7 +282,8 @@ TEST(BadInput, AnyFlippedByteOfAnOfflineModelIsNoticedOrHarmless) {
     Scratch scratch;
     std::string broken = bytes;
     broken[at] = static_cast<char>(broken[at] ^ 0x55);
-    ProcessResult r = run_regie("run " + shell_word(scratch.write("m.rgm", broken)) + " --input x=" + shell_word(kImage));
+    ProcessResult r =
+        run_regie("run " + shell_word(scratch.write("m.rgm", broken)) + " --input x=" + shell_word(kImage));
     ++tried;
     if (r.exit_code == 2) {
       ++refused;
@@ -166,9 +300,10 @@ TEST(BadInput, AnyFlippedByteOfAnOfflineModelIsNoticedOrHarmless) {
 TEST(BadInput, FullDiskLeavesNothing) {
   for (const char* room : {"0", "100", "20000"}) {
     Scratch scratch;
-    ProcessResult r = run_shell("LD_PRELOAD=" + shell_word(REGIE_TEST_FULL_DISK) + " REGIE_TEST_DISK_BYTES=" + room + " " +
-                                shell_word(std::string(REGIE_TEST_BUILD_DIR) + "/bin/regie") + " compile " + shell_word(kDigits) + " -o " +
-                                shell_word(scratch.path("m.rgm")));
+    ProcessResult r =
+        run_shell("LD_PRELOAD=" + shell_word(REGIE_TEST_FULL_DISK) + " REGIE_TEST_DISK_BYTES=" + room + " " +
+                  shell_word(std::string(REGIE_TEST_BUILD_DIR) + "/bin/regie") + " compile " +
+                  shell_word(kDigits) + " -o " + shell_word(scratch.path("m.rgm")));
     EXPECT_EQ(r.exit_code, 2) << r.err;
     EXPECT_NE(r.err.find("m.rgm"), std::string::npos) << r.err;
     EXPECT_NE(r.err.find("space"), std::string::npos) << r.err;
@@ -179,8 +314,10 @@ TEST(BadInput, FullDiskLeavesNothing) {
 TEST(BadInput, FailedWriteKeepsTheOldFile) {
   Scratch scratch;
   std::string path = scratch.write("m.rgm", "the old one");
-  ProcessResult r = run_shell("LD_PRELOAD=" + shell_word(REGIE_TEST_FULL_DISK) + " REGIE_TEST_DISK_BYTES=1000 " +
-                              shell_word(std::string(REGIE_TEST_BUILD_DIR) + "/bin/regie") + " compile " + shell_word(kDigits) + " -o " + shell_word(path));
+  ProcessResult r =
+      run_shell("LD_PRELOAD=" + shell_word(REGIE_TEST_FULL_DISK) + " REGIE_TEST_DISK_BYTES=1000 " +
+                shell_word(std::string(REGIE_TEST_BUILD_DIR) + "/bin/regie") + " compile " +
+                shell_word(kDigits) + " -o " + shell_word(path));
   EXPECT_EQ(r.exit_code, 2);
   EXPECT_EQ(slurp(path), "the old one");
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "regie_test_paths.h"
+#include "support/alloc_counter.h"
 #include "support/api_model.h"
 #include "support/process.h"
 
@@ -35,7 +36,8 @@ void PrintTo(const Way& w, std::ostream* out) { *out << w.name; }
 class DigitsTest : public ::testing::TestWithParam<Way> {
  protected:
   Options options() const {
-    return {{"target", GetParam().target}, {"optimise", GetParam().optimise}, {"threads", GetParam().threads}};
+    return {
+        {"target", GetParam().target}, {"optimise", GetParam().optimise}, {"threads", GetParam().threads}};
   }
 };
 
@@ -50,7 +52,8 @@ TEST_P(DigitsTest, EveryImageOneCompileManyBatches) {
       int64_t count = std::min<int64_t>(batch, 360 - first);
       auto out = runner.run({{"x", rows(d.images, first, count)}});
       ASSERT_EQ(runner.status(), REGIE_OK) << regie_last_error();
-      ASSERT_TRUE(close(out.at("scores"), rows(d.scores, first, count))) << "batch " << batch << " at image " << first;
+      ASSERT_TRUE(close(out.at("scores"), rows(d.scores, first, count)))
+          << "batch " << batch << " at image " << first;
     }
   }
 }
@@ -80,7 +83,8 @@ TEST_P(DigitsTest, OfflineModelInANewProcess) {
   for (int64_t batch : {1, 7, 360}) {
     std::string input = scratch.path("x.npy"), out = scratch.path("out");
     ASSERT_TRUE(cli::write_npy(input, rows(d.images, 0, batch).view()).ok());
-    ProcessResult r = run_regie("run " + shell_word(rgm) + " --input x=" + shell_word(input) + " --output-dir " + shell_word(out));
+    ProcessResult r = run_regie("run " + shell_word(rgm) + " --input x=" + shell_word(input) +
+                                " --output-dir " + shell_word(out));
     ASSERT_EQ(r.exit_code, 0) << r.err;
     EXPECT_TRUE(close(load_npy(out + "/scores.npy"), rows(d.scores, 0, batch))) << "batch " << batch;
   }
@@ -93,12 +97,38 @@ TEST_P(DigitsTest, SameInputSameBytes) {
     ASSERT_TRUE(model) << regie_last_error();
     ASSERT_EQ(regie_model_save(model.get(), scratch.path(name).c_str()), REGIE_OK);
   }
-  EXPECT_TRUE(slurp(scratch.path("a.rgm")) == slurp(scratch.path("b.rgm"))) << "two compiles gave different files";
+  EXPECT_TRUE(slurp(scratch.path("a.rgm")) == slurp(scratch.path("b.rgm")))
+      << "two compiles gave different files";
+}
+
+TEST_P(DigitsTest, ARunAllocatesNothingAfterTheFirst) {
+  Digits d;
+  ModelPtr model = compile_file(kFolder + "digits.onnx", options());
+  ASSERT_TRUE(model) << regie_last_error();
+  Runner runner(model, {{"threads", GetParam().threads}});
+  ASSERT_TRUE(runner.ready()) << regie_last_error();
+  Tensor one = rows(d.images, 0, 1), seven = rows(d.images, 1, 7);
+  regie_tensor output{};
+  auto run = [&](const Tensor& x) {
+    output = {};
+    return regie_run(runner.context(), &x.view(), 1, &output, 1);
+  };
+  for (int i = 0; i < 2; ++i)
+    for (const Tensor* x : {&one, &seven}) ASSERT_EQ(run(*x), REGIE_OK) << regie_last_error();
+  AllocCounter counter;
+  counter.start();
+  regie_status status = REGIE_OK;
+  for (int i = 0; i < 20 && !status; ++i) status = run(i % 2 ? one : seven);
+  counter.stop();
+  EXPECT_EQ(status, REGIE_OK) << regie_last_error();
+  EXPECT_EQ(counter.count(), 0u) << ::testing::PrintToString(counter.places());
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, DigitsTest,
-                         ::testing::Values(Way{"host", "host_cpu", "1", "1"}, Way{"host_2_threads", "host_cpu", "1", "2"},
-                                           Way{"host_plain", "host_cpu", "0", "1"}, Way{"null", "host_and_null", "1", "1"},
+                         ::testing::Values(Way{"host", "host_cpu", "1", "1"},
+                                           Way{"host_2_threads", "host_cpu", "1", "2"},
+                                           Way{"host_plain", "host_cpu", "0", "1"},
+                                           Way{"null", "host_and_null", "1", "1"},
                                            Way{"null_plain", "host_and_null", "0", "1"}),
                          [](const auto& info) { return std::string(info.param.name); });
 

@@ -1,5 +1,6 @@
-// What the documents and the help texts show is run: every line of a code block, or of a help text's example, that begins
-// with "regie", one document after the other, each in a folder that holds the files they speak of.
+// What the documents and the help texts show is run: every line of a code block, or of a help text's example,
+// that begins with "regie", one document after the other, each in a folder that holds the files they speak
+// of.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -24,7 +25,9 @@ void furnish(const Scratch& scratch) {
   fs::copy(kSource + "/configs/rules/conv.toml", scratch.path("my_rules.toml"));
   fs::copy(kSource + "/configs/pipelines/unoptimised.toml", scratch.path("mine.toml"));
   fs::create_directory_symlink(kSource + "/configs", scratch.path("configs"));
-  scratch.write("graph.rg", "graph @g(%x: f32[2,3]) -> (%y) {\n  %a: f32[2,3] = Identity(%x)\n  %y: f32[2,3] = Relu(%a)\n}\n");
+  scratch.write(
+      "graph.rg",
+      "graph @g(%x: f32[2,3]) -> (%y) {\n  %a: f32[2,3] = Identity(%x)\n  %y: f32[2,3] = Relu(%a)\n}\n");
 }
 
 std::vector<std::string> commands_of(const std::string& document) {
@@ -45,10 +48,14 @@ std::vector<std::string> commands_of(const std::string& document) {
 void run_all(const std::vector<std::string>& commands, const std::string& from) {
   Scratch scratch;
   furnish(scratch);
-  ASSERT_EQ(run_shell("cd " + shell_word(scratch.path()) + " && " + shell_word(std::string(REGIE_TEST_BUILD_DIR) + "/bin/regie") +
-                      " compile model.onnx -o model.rgm").exit_code, 0);
+  ASSERT_EQ(run_shell("cd " + shell_word(scratch.path()) + " && " +
+                      shell_word(std::string(REGIE_TEST_BUILD_DIR) + "/bin/regie") +
+                      " compile model.onnx -o model.rgm")
+                .exit_code,
+            0);
   for (const std::string& command : commands) {
-    ProcessResult r = run_shell("cd " + shell_word(scratch.path()) + " && PATH=" + shell_word(std::string(REGIE_TEST_BUILD_DIR) + "/bin") +
+    ProcessResult r = run_shell("cd " + shell_word(scratch.path()) +
+                                " && PATH=" + shell_word(std::string(REGIE_TEST_BUILD_DIR) + "/bin") +
                                 ":$PATH && " + command);
     EXPECT_EQ(r.exit_code, 0) << from << ": " << command << "\n" << r.out << r.err;
   }
@@ -63,7 +70,8 @@ TEST(Documents, CommandsWork) {
   for (const std::string& document : documents) {
     auto found = commands_of(document);
     commands += found.size();
-    if (!found.empty()) ASSERT_NO_FATAL_FAILURE(run_all(found, document));
+    if (found.empty()) continue;
+    ASSERT_NO_FATAL_FAILURE(run_all(found, document));
   }
   EXPECT_GE(commands, 10u);
 }

@@ -1,5 +1,6 @@
-// Every model that tests/models/variants/make.py makes (opsets, external data, control flow, single operators) against ONNX
-// Runtime's outputs: on both targets, optimised or not, online and after a save and a load.
+// Every model that tests/models/variants/make.py makes (opsets, external data, control flow, single
+// operators) against ONNX Runtime's outputs: on both targets, optimised or not, online and after a save and a
+// load.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -25,15 +26,19 @@ TEST(Variants, EqualOnnxRuntimeEverywhere) {
     if (v["group"] == "refused") continue;
     ++models;
     std::map<std::string, Tensor> inputs;
-    for (const auto& [name, file] : v["inputs"].items()) inputs.emplace(name, load_npy(kFolder + file.get<std::string>()));
+    for (const auto& [name, file] : v["inputs"].items())
+      inputs.emplace(name, load_npy(kFolder + file.get<std::string>()));
     for (const char* target : {"host_cpu", "host_and_null"})
       for (const char* optimise : {"1", "0"}) {
-        SCOPED_TRACE(v["name"].get<std::string>() + " on " + target + (optimise[0] == '1' ? "" : ", not optimised"));
-        ModelPtr model = compile_file(kFolder + v["model"].get<std::string>(), {{"target", target}, {"optimise", optimise}});
+        SCOPED_TRACE(v["name"].get<std::string>() + " on " + target +
+                     (optimise[0] == '1' ? "" : ", not optimised"));
+        ModelPtr model = compile_file(kFolder + v["model"].get<std::string>(),
+                                      {{"target", target}, {"optimise", optimise}});
         EXPECT_TRUE(model) << regie_last_error();
         if (!model) continue;
         Scratch scratch;
-        EXPECT_EQ(regie_model_save(model.get(), scratch.path("m.rgm").c_str()), REGIE_OK) << regie_last_error();
+        EXPECT_EQ(regie_model_save(model.get(), scratch.path("m.rgm").c_str()), REGIE_OK)
+            << regie_last_error();
         ModelPtr loaded = load_file(scratch.path("m.rgm"));
         EXPECT_TRUE(loaded) << regie_last_error();
         for (const ModelPtr& m : {model, loaded}) {

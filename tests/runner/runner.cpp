@@ -1,7 +1,7 @@
-// Text in, text out: a .rg file begins with "// RUN: pass,pass [| pass.option=value ...]", then graphs, then "// EXPECT:" and
-// the graphs as they should come out, or "// FAIL: words" for an error that should come. Besides the text, the graphs before
-// and after are evaluated on random inputs with the reference kernels and must agree: REGIE_BLESS=1 rewrites expectations,
-// but never over a numeric mismatch.
+// Text in, text out: a .rg file begins with "// RUN: pass,pass [| pass.option=value ...]", then graphs, then
+// "// EXPECT:" and the graphs as they should come out, or "// FAIL: words" for an error that should come.
+// Besides the text, the graphs before and after are evaluated on random inputs with the reference kernels and
+// must agree: REGIE_BLESS=1 rewrites expectations, but never over a numeric mismatch.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,8 @@ namespace {
 
 std::vector<std::string> files() {
   std::vector<std::string> found;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(std::string(REGIE_TEST_SOURCE_DIR) + "/plugins/passes"))
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(std::string(REGIE_TEST_SOURCE_DIR) + "/plugins/passes"))
     if (entry.path().extension() == ".rg") found.push_back(entry.path().string());
   std::sort(found.begin(), found.end());
   return found;
@@ -51,7 +52,9 @@ Case read_case(const std::string& text) {
       std::string settings = bar == std::string::npos ? "" : run.substr(bar + 3);
       for (size_t i = 0; i < settings.size();) {
         size_t space = std::min(settings.find(' ', i), settings.size()), equals = settings.find('=', i);
-        if (equals < space) c.settings.emplace_back(settings.substr(i, equals - i), settings.substr(equals + 1, space - equals - 1));
+        if (equals < space)
+          c.settings.emplace_back(settings.substr(i, equals - i),
+                                  settings.substr(equals + 1, space - equals - 1));
         i = space + 1;
       }
     } else if (line.starts_with("// EXPECT:")) {
@@ -66,8 +69,9 @@ Case read_case(const std::string& text) {
   return c;
 }
 
-// Sets numbers for all symbols, by name, so that both graphs get the same, and infers the types of all values from there: they
-// may have been left out by hand, and kernels need them concrete. What is inside a region comes before its owner.
+// Sets numbers for all symbols, by name, so that both graphs get the same, and infers the types of all values
+// from there: they may have been left out by hand, and kernels need them concrete. What is inside a region
+// comes before its owner.
 Status make_concrete(Graph& g, const OpSet& ops, uint64_t seed) {
   std::vector<std::optional<int64_t>> symbols(g.dims().symbol_count());
   for (size_t i = 0; i < symbols.size(); ++i) {
@@ -87,7 +91,8 @@ Status make_concrete(Graph& g, const OpSet& ops, uint64_t seed) {
     type.dims = dims.data();
     g.set_type(v, type);
   }
-  std::vector<std::pair<uint32_t, uint32_t>> stack{{g.region(0).first, REGIE_NONE}};  // next node, owner that follows
+  std::vector<std::pair<uint32_t, uint32_t>> stack{
+      {g.region(0).first, REGIE_NONE}};  // next node, owner that follows
   while (!stack.empty()) {
     auto [n, owner] = stack.back();
     if (n == REGIE_NONE) {
@@ -98,7 +103,8 @@ Status make_concrete(Graph& g, const OpSet& ops, uint64_t seed) {
     stack.back().first = g.node(n).next;
     if (g.node(n).region_count == 0) REGIE_TRY(ops.infer(g, n));
     for (uint32_t r = g.node(n).region_count; r-- > 0;)
-      stack.emplace_back(g.region(g.node(n).regions[r]).first, r + 1 == g.node(n).region_count ? n : REGIE_NONE);
+      stack.emplace_back(g.region(g.node(n).regions[r]).first,
+                         r + 1 == g.node(n).region_count ? n : REGIE_NONE);
   }
   return {};
 }
@@ -121,12 +127,24 @@ Result<std::vector<Tensor>> outputs_of(const Graph& g, const OpSet& ops, uint64_
     for (int64_t i = 0; i < t.count(); ++i) {
       double x = static_cast<double>(random() >> 11) * 0x1.0p-53 + 0.25;
       switch (t.elem()) {
-        case REGIE_F32: static_cast<float*>(t.mutable_data())[i] = static_cast<float>(x); break;
-        case REGIE_F64: static_cast<double*>(t.mutable_data())[i] = x; break;
-        case REGIE_I64: static_cast<int64_t*>(t.mutable_data())[i] = static_cast<int64_t>(random() % 2); break;
-        case REGIE_I32: static_cast<int32_t*>(t.mutable_data())[i] = static_cast<int32_t>(random() % 2); break;
-        case REGIE_BOOL: case REGIE_U8: static_cast<uint8_t*>(t.mutable_data())[i] = static_cast<uint8_t>(random() % 2); break;
-        default: return unsupported("no random values of this type");
+        case REGIE_F32:
+          static_cast<float*>(t.mutable_data())[i] = static_cast<float>(x);
+          break;
+        case REGIE_F64:
+          static_cast<double*>(t.mutable_data())[i] = x;
+          break;
+        case REGIE_I64:
+          static_cast<int64_t*>(t.mutable_data())[i] = static_cast<int64_t>(random() % 2);
+          break;
+        case REGIE_I32:
+          static_cast<int32_t*>(t.mutable_data())[i] = static_cast<int32_t>(random() % 2);
+          break;
+        case REGIE_BOOL:
+        case REGIE_U8:
+          static_cast<uint8_t*>(t.mutable_data())[i] = static_cast<uint8_t>(random() % 2);
+          break;
+        default:
+          return unsupported("no random values of this type");
       }
     }
     bindings.emplace(v, std::move(t));
@@ -134,7 +152,8 @@ Result<std::vector<Tensor>> outputs_of(const Graph& g, const OpSet& ops, uint64_
   return evaluate_graph(g, ops, bindings);
 }
 
-void expect_same_meaning(const std::string& before, const std::string& after, const std::string& file, const OpSet& ops) {
+void expect_same_meaning(const std::string& before, const std::string& after, const std::string& file,
+                         const OpSet& ops) {
   for (uint64_t seed : {1, 2}) {
     auto a = parse_all(before, file), b = parse_all(after, file + " (result)");
     ASSERT_TRUE(a.ok()) << a.status().to_string();
@@ -152,10 +171,12 @@ void expect_same_meaning(const std::string& before, const std::string& after, co
       for (size_t k = 0; k < x->size(); ++k) {
         const Tensor &p = (*x)[k], &q = (*y)[k];
         ASSERT_EQ(p.elem(), q.elem());
-        ASSERT_TRUE(std::equal(p.dims().begin(), p.dims().end(), q.dims().begin(), q.dims().end())) << "output " << k;
+        ASSERT_TRUE(std::equal(p.dims().begin(), p.dims().end(), q.dims().begin(), q.dims().end()))
+            << "output " << k;
         if (p.elem() == REGIE_F32) {
           for (size_t e = 0; e < p.as<float>().size(); ++e)
-            ASSERT_NEAR(p.as<float>()[e], q.as<float>()[e], 1e-4 * std::fabs(p.as<float>()[e]) + 1e-5) << "output " << k << " element " << e;
+            ASSERT_NEAR(p.as<float>()[e], q.as<float>()[e], 1e-4 * std::fabs(p.as<float>()[e]) + 1e-5)
+                << "output " << k << " element " << e;
         } else {
           ASSERT_EQ(std::memcmp(p.data(), q.data(), p.bytes()), 0) << "output " << k;
         }
@@ -171,7 +192,8 @@ TEST_P(PassText, TextInTextOut) {
   ASSERT_TRUE(text.ok()) << text.status().to_string();
   Case c = read_case(*text);
   ASSERT_FALSE(c.passes.empty()) << "the file has no // RUN: line";
-  ASSERT_TRUE(c.failure.empty() != c.expected.empty() || c.failure.empty()) << "give // EXPECT: or // FAIL:, not both";
+  ASSERT_TRUE(c.failure.empty() != c.expected.empty() || c.failure.empty())
+      << "give // EXPECT: or // FAIL:, not both";
   auto host = PluginHost::create();
   ASSERT_TRUE(host.ok()) << host.status().to_string();
   auto ops = PluginOpSet::create(*host);
@@ -180,7 +202,8 @@ TEST_P(PassText, TextInTextOut) {
   ASSERT_TRUE(pipeline.ok()) << pipeline.status().to_string();
   CompileOptions options;
   options.settings = c.settings;
-  if (GetParam().find("insert-copies") != std::string::npos || c.passes.find("place") != std::string::npos) options.target = "host_and_null";
+  if (GetParam().find("insert-copies") != std::string::npos || c.passes.find("place") != std::string::npos)
+    options.target = "host_and_null";
   auto result = optimise_text(*host, c.graphs, GetParam(), *pipeline, options);
   if (!c.failure.empty()) {
     ASSERT_FALSE(result.ok()) << "it should have failed with: " << c.failure;
@@ -205,12 +228,14 @@ INSTANTIATE_TEST_SUITE_P(Files, PassText, ::testing::ValuesIn(files()), [](const
 });
 
 TEST(PassFolders, EveryPassHasTextTests) {
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(REGIE_TEST_SOURCE_DIR) + "/plugins/passes")) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(REGIE_TEST_SOURCE_DIR) + "/plugins/passes")) {
     if (!entry.is_directory()) continue;
     EXPECT_TRUE(std::filesystem::exists(entry.path() / "README.md")) << entry.path();
     size_t tests = 0;
     if (std::filesystem::exists(entry.path() / "tests"))
-      for (const auto& t : std::filesystem::directory_iterator(entry.path() / "tests")) tests += t.path().extension() == ".rg";
+      for (const auto& t : std::filesystem::directory_iterator(entry.path() / "tests"))
+        tests += t.path().extension() == ".rg";
     EXPECT_GE(tests, 2u) << entry.path() << ": one that fires and one that does not";
   }
 }

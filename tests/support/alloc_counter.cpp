@@ -47,6 +47,15 @@ bool is_runtime_library(const char* file) {
   return false;
 }
 
+// Instances of the standard library's templates: of several libraries that have one, the dynamic linker takes
+// any.
+bool is_shared_template(const char* symbol) {
+  if (!symbol) return false;
+  for (const char* start : {"_ZNSt", "_ZNKSt", "_ZSt", "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx"})
+    if (std::strncmp(symbol, start, std::strlen(start)) == 0) return true;
+  return false;
+}
+
 REGIE_HOOK void note(size_t bytes) {
   if (!on.load(std::memory_order_relaxed) || inside) return;
   inside = true;
@@ -58,7 +67,7 @@ REGIE_HOOK void note(size_t bytes) {
     if (frames[i] >= __start_regie_alloc_hooks && frames[i] < __stop_regie_alloc_hooks) continue;
     Dl_info info{};
     if (!dladdr(frames[i], &info) || !info.dli_fname) continue;
-    if (is_runtime_library(info.dli_fname)) continue;
+    if (is_runtime_library(info.dli_fname) || is_shared_template(info.dli_sname)) continue;
     at = frames[i];
     for (size_t k = 0; k < excluded_count; ++k)
       foreign = foreign || contains(info.dli_fname, excluded_names[k].data());

@@ -30,7 +30,8 @@ using ModelPtr = std::shared_ptr<regie_model>;
 inline ModelPtr compile_file(const std::string& path, const Options& options = {}) {
   auto list = api(options);
   regie_model* m = nullptr;
-  return regie_compile_file(path.c_str(), list.data(), list.size(), &m) ? nullptr : ModelPtr(m, regie_model_release);
+  return regie_compile_file(path.c_str(), list.data(), list.size(), &m) ? nullptr
+                                                                        : ModelPtr(m, regie_model_release);
 }
 
 inline ModelPtr load_file(const std::string& path) {
@@ -63,7 +64,8 @@ class Runner {
     status_ = regie_run(context_.get(), ins.data(), ins.size(), outs.data(), outs.size());
     if (status_) return {};
     std::map<std::string, Tensor> result;
-    for (size_t i = 0; i < outs.size(); ++i) result.emplace(regie_model_output(model_.get(), i).name, Tensor::copy(outs[i]));
+    for (size_t i = 0; i < outs.size(); ++i)
+      result.emplace(regie_model_output(model_.get(), i).name, Tensor::copy(outs[i]));
     return result;
   }
   regie_status status() const { return status_; }
@@ -88,29 +90,44 @@ inline Tensor rows(const Tensor& t, int64_t first, int64_t count) {
   uint64_t row = dims[0] ? t.bytes() / static_cast<uint64_t>(dims[0]) : 0;
   dims[0] = count;
   Tensor out = Tensor::zeros(t.elem(), dims);
-  std::memcpy(out.mutable_data(), static_cast<const char*>(t.data()) + static_cast<uint64_t>(first) * row, row * static_cast<uint64_t>(count));
+  std::memcpy(out.mutable_data(), static_cast<const char*>(t.data()) + static_cast<uint64_t>(first) * row,
+              row * static_cast<uint64_t>(count));
   return out;
 }
 
 inline double element(const Tensor& t, size_t i) {
   switch (t.elem()) {
-    case REGIE_F32: return t.as<float>()[i];
-    case REGIE_F64: return t.as<double>()[i];
-    case REGIE_I64: return static_cast<double>(t.as<int64_t>()[i]);
-    case REGIE_I32: return t.as<int32_t>()[i];
-    case REGIE_U8: case REGIE_BOOL: return t.as<uint8_t>()[i];
-    case REGIE_I8: return t.as<int8_t>()[i];
-    default: ADD_FAILURE() << "no comparison for " << elem_name(t.elem()); return 0;
+    case REGIE_F32:
+      return t.as<float>()[i];
+    case REGIE_F64:
+      return t.as<double>()[i];
+    case REGIE_I64:
+      return static_cast<double>(t.as<int64_t>()[i]);
+    case REGIE_I32:
+      return t.as<int32_t>()[i];
+    case REGIE_U8:
+    case REGIE_BOOL:
+      return t.as<uint8_t>()[i];
+    case REGIE_I8:
+      return t.as<int8_t>()[i];
+    default:
+      ADD_FAILURE() << "no comparison for " << elem_name(t.elem());
+      return 0;
   }
 }
 
-// Same type and shape, and max|a - b| <= 1e-4 max|b| + 1e-5, with b the reference; integers exactly; NaN equals NaN.
+// Same type and shape, and max|a - b| <= 1e-4 max|b| + 1e-5, with b the reference; integers exactly; NaN
+// equals NaN.
 inline ::testing::AssertionResult close(const Tensor& a, const Tensor& b) {
   if (!a || !b) return ::testing::AssertionFailure() << "a tensor is missing";
-  if (a.elem() != b.elem()) return ::testing::AssertionFailure() << elem_name(a.elem()) << " instead of " << elem_name(b.elem());
+  if (a.elem() != b.elem())
+    return ::testing::AssertionFailure() << elem_name(a.elem()) << " instead of " << elem_name(b.elem());
   if (!std::equal(a.dims().begin(), a.dims().end(), b.dims().begin(), b.dims().end()))
-    return ::testing::AssertionFailure() << "shapes differ: " << ::testing::PrintToString(std::vector<int64_t>(a.dims().begin(), a.dims().end()))
-                                         << " instead of " << ::testing::PrintToString(std::vector<int64_t>(b.dims().begin(), b.dims().end()));
+    return ::testing::AssertionFailure()
+           << "shapes differ: "
+           << ::testing::PrintToString(std::vector<int64_t>(a.dims().begin(), a.dims().end()))
+           << " instead of "
+           << ::testing::PrintToString(std::vector<int64_t>(b.dims().begin(), b.dims().end()));
   bool real = a.elem() == REGIE_F32 || a.elem() == REGIE_F64;
   double greatest = 0, worst = 0;
   size_t at = 0, n = static_cast<size_t>(a.count());
@@ -124,8 +141,9 @@ inline ::testing::AssertionResult close(const Tensor& a, const Tensor& b) {
   }
   double bound = real ? 1e-4 * greatest + 1e-5 : 0;
   if (worst <= bound) return ::testing::AssertionSuccess();
-  return ::testing::AssertionFailure() << "element " << at << " is " << element(a, at) << " instead of " << element(b, at)
-                                       << " (greatest " << greatest << ", bound " << bound << ")";
+  return ::testing::AssertionFailure()
+         << "element " << at << " is " << element(a, at) << " instead of " << element(b, at) << " (greatest "
+         << greatest << ", bound " << bound << ")";
 }
 
 }  // namespace regie::test

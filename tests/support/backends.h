@@ -13,6 +13,7 @@
 #include <random>
 
 #include "harness.h"
+#include "plugins/static_plugins.h"
 #include "regie_test_paths.h"
 #include "support/alloc_counter.h"
 
@@ -21,16 +22,19 @@ namespace regie::test_backends {
 using namespace conformance;
 using Ints = std::vector<int64_t>;
 
+// As a shared object, or linked in where the build does so.
 inline const Library& library(const std::string& name) {
   static std::map<std::string, Library> open;
   auto at = open.find(name);
-  if (at == open.end())
-    at = open.emplace(name, Library(std::string(REGIE_TEST_PLUGIN_DIR) + "/" + name + ".so")).first;
-  return at->second;
+  if (at != open.end()) return at->second;
+  for (size_t i = 0; i < regie_static_plugin_count; ++i) {
+    auto* entry = static_cast<const regie_plugin_entry_t*>(regie_static_plugins[i].entry);
+    if (entry->name == name) return open.emplace(name, Library(*entry)).first->second;
+  }
+  return open.emplace(name, Library(std::string(REGIE_TEST_PLUGIN_DIR) + "/" + name + ".so")).first->second;
 }
 inline void need_reference_kernels() {
-  static const std::string problem =
-      add_reference_kernels(std::string(REGIE_TEST_PLUGIN_DIR) + "/ops-standard.so");
+  static const std::string problem = add_reference_kernels(library("ops-standard"));
   ASSERT_EQ(problem, "");
 }
 

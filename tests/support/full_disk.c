@@ -1,5 +1,5 @@
-/* Preloaded into a process, it plays a full disk: writes to files (not to the terminal's three) fail with ENOSPC once
- * REGIE_TEST_DISK_BYTES have been written. */
+/* Preloaded into a process, it plays a full disk: writes to files (not to the terminal's three) fail with
+ * ENOSPC once REGIE_TEST_DISK_BYTES have been written. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -35,7 +35,8 @@ inline std::string shell_word(const std::string& s) {
 inline ProcessResult run_shell(const std::string& command) {
   Scratch scratch;
   std::string out = scratch.path("out"), err = scratch.path("err");
-  int code = std::system(("( " + command + " ) >" + shell_word(out) + " 2>" + shell_word(err) + " </dev/null").c_str());
+  int code = std::system(
+      ("( " + command + "\n ) >" + shell_word(out) + " 2>" + shell_word(err) + " </dev/null").c_str());
   ProcessResult r;
   r.exit_code = WIFEXITED(code) ? WEXITSTATUS(code) : 128 + WTERMSIG(code);
   r.out = slurp(out);

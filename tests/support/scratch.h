@@ -23,7 +23,9 @@ class Scratch {
   }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
-  std::string path(const std::string& name = "") const { return name.empty() ? folder_ : folder_ + "/" + name; }
+  std::string path(const std::string& name = "") const {
+    return name.empty() ? folder_ : folder_ + "/" + name;
+  }
   std::string write(const std::string& name, std::string_view bytes) const {
     std::ofstream(path(name), std::ios::binary) << bytes;
     return path(name);

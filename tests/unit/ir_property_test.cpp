@@ -262,7 +262,9 @@ TEST(IrProperty, RandomPatchesKeepStructureAndMeaning) {
       if (keeps_meaning) {
         ASSERT_EQ(test::meaning(g), meant) << context << "\n" << before << print(g);
       }
-      if (round % 4 == 0) ASSERT_NO_FATAL_FAILURE(expect_round_trip(g, context, {16}));
+      if (round % 4 == 0) {
+        ASSERT_NO_FATAL_FAILURE(expect_round_trip(g, context, {16}));
+      }
     }
   }
   // The mix must go on exercising every way that a patch can end.

@@ -15,6 +15,7 @@
 #include "plugins/manifest.h"
 #include "plugins/static_plugins.h"
 #include "plugins/tables.h"
+#include "support/scratch.h"
 
 namespace regie {
 namespace {
@@ -25,28 +26,20 @@ bool mentions(const Status& s, std::string_view text) {
   return s.to_string().find(text) != std::string::npos;
 }
 
-class Scratch {
- public:
-  Scratch() {
-    std::string pattern = (fs::temp_directory_path() / "regie-plugins-XXXXXX").string();
-    if (!mkdtemp(pattern.data())) abort();
-    path = pattern;
-  }
-  ~Scratch() { fs::remove_all(path); }
+// A folder for plug-ins, with folders in it.
+struct Scratch : test::Scratch {
   void put(const std::string& name, std::string_view text) const {
-    fs::create_directories((path / name).parent_path());
-    std::ofstream(path / name, std::ios::binary) << text;
+    fs::create_directories(fs::path(path(name)).parent_path());
+    write(name, text);
   }
-  fs::path path;
 };
-
 std::string manifest_text(const std::string& name, const std::string& provides) {
   return "schema = 1\nname = \"" + name + "\"\nversion = \"1.0\"\nlibrary = \"" + name +
          ".so\"\nprovides = [" + provides + "]\n";
 }
 
 std::shared_ptr<PluginHost> host_with(const Scratch& folder) {
-  auto host = PluginHost::create({folder.path.string()});
+  auto host = PluginHost::create({folder.path()});
   EXPECT_TRUE(host.ok()) << host.status().to_string();
   return *host;
 }
@@ -137,7 +130,7 @@ TEST(PluginHost, BrokenPluginsHarmNoOther) {
     const Status s = host->pass(pass).status();
     EXPECT_FALSE(s.ok());
     EXPECT_TRUE(mentions(s, words)) << s.to_string();
-    EXPECT_TRUE(mentions(s, folder.path.string())) << s.to_string();
+    EXPECT_TRUE(mentions(s, folder.path())) << s.to_string();
     EXPECT_EQ(host->pass(pass).status().to_string(), s.to_string());  // and the second time
   }
   EXPECT_EQ(host->problems().size(), 4u);
@@ -151,9 +144,7 @@ TEST(PluginHost, OneNameTwiceNamesBothFiles) {
   const auto host = host_with(folder);
   const Status s = host->pass("same").status();
   EXPECT_EQ(s.code(), REGIE_BAD_PLUGIN);
-  EXPECT_TRUE(mentions(s, (folder.path / "one.toml").string()) &&
-              mentions(s, (folder.path / "two.toml").string()))
-      << s.to_string();
+  EXPECT_TRUE(mentions(s, folder.path("one.toml")) && mentions(s, folder.path("two.toml"))) << s.to_string();
   EXPECT_EQ(host->names("pass").size(), PluginHost::create().value()->names("pass").size() + 2);
 }
 
@@ -163,7 +154,7 @@ TEST(PluginHost, FoldersOfTheEnvironmentComeFirstAndOnce) {
   folder.put("p/targets/board.toml", "schema = 1\n");
   folder.put("p/targets/host_cpu.toml", "schema = 1\n");
   folder.put("p/ops/mine.toml", "schema = 1\n");
-  const std::string p = (folder.path / "p").string();
+  const std::string p = folder.path("p");
   setenv("REGIE_PLUGIN_PATH", (":" + p + ":" + p + "/../p:/no/such/folder").c_str(), 1);
   const auto host = PluginHost::create();
   unsetenv("REGIE_PLUGIN_PATH");
@@ -311,7 +302,7 @@ TEST(PluginLibraryFile, SurvivesAnyBytes) {
   std::string good{std::istreambuf_iterator<char>(in), {}};
   if (good.size() > (1 << 20)) good.resize(1 << 20);
   const Scratch folder;
-  const std::string file = (folder.path / "x.so").string();
+  const std::string file = folder.path("x.so");
   std::mt19937 random(5);
   for (int round = 0; round < 400; ++round) {
     std::string bytes = good;

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <random>
 
+#include "base/file.h"
 #include "ir/verify.h"
+#include "regie_test_paths.h"
 #include "support/random_graph.h"
 #include "text/elements.h"
 #include "text/lexer.h"
@@ -151,6 +153,20 @@ graph(%x:f32[N,2],%w: weight f32[2,2])->(%y)where N in ..8{
 )rg");
 }
 
+// docs/graph.md: every block of text in it is a graph, in canonical form.
+TEST(Text, TheDocumentsGraphsAreCanonical) {
+  auto page = read_text_file(REGIE_TEST_SOURCE_DIR "/docs/graph.md");
+  ASSERT_TRUE(page.ok());
+  size_t blocks = 0;
+  for (size_t at = page->find("```rg\n"); at != std::string::npos; at = page->find("```rg\n", at)) {
+    at += 6;
+    std::string text = page->substr(at, page->find("```", at) - at);
+    EXPECT_EQ(canonical(text), text);
+    ++blocks;
+  }
+  EXPECT_EQ(blocks, 3u);
+}
+
 TEST(Text, RangesAreKnownBeforeTheTypesThatUseThem) {
   // With N >= 1, max(N, 1) is N.
   EXPECT_THAT(canonical("graph @g(%x: f32[max(N, 1)]) -> () where N in 1..4 {}"), HasSubstr("%x: f32[N]"));
@@ -270,6 +286,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "t.rg:3:6: '%x' is a value of an enclosing region"},
         BadText{"graph @g() -> () {\n Call() region @r() -> () {\n  %q = Op()\n }\n Op(%q)\n}",
                 "t.rg:5:5: '%q' is not defined"},
+        BadText{"graph @g(%x: f32[2], %x#1: f32[2]) -> () {}", "t.rg:1:1: two inputs are named 'x'"},
+        BadText{"graph @g(%x: f32[2] @alias(%x, 0)) -> () {}", "t.rg:1:1: value 'x' lies in itself"},
         BadText{"graph @g(%x: f32[2] @alias(%z, 0)) -> () {}", "'%z' is not defined anywhere"},
         BadText{"graph @g(%x: f32[2] @engine(\"e\")) -> () {}", "expected @space or @alias behind a type"}));
 

@@ -4,6 +4,8 @@
 
 #include "regie/c/device.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -112,11 +114,14 @@ regie_status allocate(regie_device* device, uint32_t space, uint64_t bytes, void
   return regie::sdk::guard(device->host, [&] {
     if (space != 0)
       throw Failure(REGIE_INVALID_INPUT, "host_cpu has one memory space, not " + std::to_string(space));
-    *address = nullptr;
-    if (bytes <= uint64_t{1} << 62)
-      *address = std::aligned_alloc(64, std::max<uint64_t>(64, (bytes + 63) / 64 * 64));
+    // More than there is would be granted by an overcommitting system, and end the process when it is used.
+    const auto physical =
+        static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+    *address = bytes > physical ? nullptr : make_bytes(bytes).release();
     if (!*address)
-      throw Failure(REGIE_OUT_OF_MEMORY, "host_cpu: the system gave no " + std::to_string(bytes) + " bytes");
+      throw Failure(REGIE_OUT_OF_MEMORY, "host_cpu: " + std::to_string(bytes) +
+                                             " bytes asked for; this computer has " +
+                                             std::to_string(physical));
   });
 }
 void release(regie_device*, uint32_t, void* address) { std::free(address); }

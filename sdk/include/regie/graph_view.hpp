@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +13,7 @@
 
 #include "regie/c/view.h"
 #include "regie/plugin.hpp"
+#include "regie/type_view.hpp"
 
 namespace regie::sdk {
 
@@ -41,76 +41,6 @@ inline bool is_constant(const regie_value& v) {
 inline bool is_control_flow(const regie_node& n) {
   const std::string_view op = sv(n.op);
   return n.region_count != 0 && (op == "If" || op == "Loop" || op == "Scan");
-}
-
-// Known, and equal to the last dimension: symbolic ones by their handles.
-inline bool same_dims(const regie_type& a, const regie_type& b) {
-  if (a.rank < 0 || a.rank != b.rank) return false;
-  for (int32_t i = 0; i < a.rank; ++i)
-    if (a.dims[i] != b.dims[i] || a.dims[i] == REGIE_DIM_UNKNOWN) return false;
-  return true;
-}
-inline bool same_type(const regie_type& a, const regie_type& b) {
-  return a.elem != REGIE_ELEM_UNKNOWN && a.elem == b.elem && a.container == b.container &&
-         a.format == b.format && same_dims(a, b);
-}
-
-// Bits of an element; 0 for strings and unknown types.
-constexpr uint32_t elem_bits(regie_elem e) {
-  switch (e) {
-    case REGIE_U4:
-    case REGIE_I4:
-    case REGIE_F4E2M1:
-      return 4;
-    case REGIE_U8:
-    case REGIE_I8:
-    case REGIE_BOOL:
-      return 8;
-    case REGIE_F8E4M3FN:
-    case REGIE_F8E4M3FNUZ:
-    case REGIE_F8E5M2:
-    case REGIE_F8E5M2FNUZ:
-      return 8;
-    case REGIE_U16:
-    case REGIE_I16:
-    case REGIE_F16:
-    case REGIE_BF16:
-      return 16;
-    case REGIE_F32:
-    case REGIE_I32:
-    case REGIE_U32:
-      return 32;
-    case REGIE_F64:
-    case REGIE_I64:
-    case REGIE_U64:
-    case REGIE_C64:
-      return 64;
-    case REGIE_C128:
-      return 128;
-    default:
-      return 0;
-  }
-}
-
-// Bytes of a dense tensor of this type; nothing if a dimension is symbolic or the element type has no size.
-// `dim_value` maps a symbolic dimension to a number. Saturates.
-template <class F>
-std::optional<uint64_t> bytes_of(const regie_type& t, F&& dim_value) {
-  const uint32_t bits = elem_bits(t.elem);
-  if (t.container != REGIE_TENSOR || t.rank < 0 || bits == 0) return std::nullopt;
-  uint64_t count = 1;
-  bool saturated = false;
-  for (regie_dim d : dims_of(t)) {
-    const int64_t n = d >= 0 ? d : dim_value(d);
-    if (n < 0) return std::nullopt;
-    if (n == 0) return 0;
-    saturated |= __builtin_mul_overflow(count, static_cast<uint64_t>(n), &count);
-  }
-  if (saturated || count > UINT64_MAX / 128) return UINT64_MAX;
-  return (count * bits + 7) / 8;
-}
-inline std::optional<uint64_t> bytes_of(const regie_type& t) {
-  return bytes_of(t, [](regie_dim) { return int64_t{-1}; });
 }
 
 class GraphView {

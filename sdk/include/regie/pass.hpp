@@ -1,7 +1,8 @@
 // Header-only veneer for passes: read the graph, record a patch, say why. A pass is a class with a
 // constructor from its options and `run(PassContext&)`; a rewrite has `apply(PassContext&, const
 // regie_node&)`. `pass_table` and `rewrite_table` make the C tables of it. Everything inside may throw
-// `Failure`; nothing of it crosses the boundary. See plugins/passes/remove-dead for a pass of thirty lines.
+// `Failure`; nothing of it crosses the boundary. plugins/passes/infer-shapes is the
+// shortest example.
 #pragma once
 
 #include <cstdint>

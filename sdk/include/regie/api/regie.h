@@ -1,9 +1,10 @@
 /* The embedding API in C: compile, load, query, run. `regie compile` and `regie run` are built on it alone.
  *
- * regie_compile_* are in libregie-compiler; everything else is in libregie-runtime, which needs no frontend and no pass.
- * Every function that can fail returns a regie_status; the words are in regie_last_error() of the same thread. Objects
- * are freed with their *_release, in any order: what still needs them keeps them alive. Models and sessions may be used
- * from any number of threads; a context from one at a time. Strings given out live as long as the object they came from. */
+ * regie_compile_* are in libregie-compiler; everything else is in libregie-runtime, which needs no frontend
+ * and no pass. Every function that can fail returns a regie_status; the words are in regie_last_error() of
+ * the same thread. Objects are freed with their *_release, in any order: what still needs them keeps them
+ * alive. Models and sessions may be used from any number of threads; a context from one at a time. Strings
+ * given out live as long as the object they came from. */
 #ifndef REGIE_API_REGIE_H
 #define REGIE_API_REGIE_H
 
@@ -34,7 +35,8 @@ typedef struct regie_option {
   const char* value;
 } regie_option;
 
-/* Name, type and dimensions of an input or output; a dimension < 0 is symbolic: see `dims_text`, e.g. "[N,1,8,8]". */
+/* Name, type and dimensions of an input or output; a dimension < 0 is symbolic: see `dims_text`, e.g.
+ * "[N,1,8,8]". */
 typedef struct regie_port {
   const char* name;
   regie_elem elem;
@@ -48,14 +50,15 @@ REGIE_API const char* regie_version(void);
 REGIE_API const char* regie_last_error(void);
 REGIE_API void regie_set_log_level(regie_log_level least);
 
-/* Compiles a framework's model file or a .rg graph. Options: target, pipeline, shape ("x=16,1,8,8", may be repeated),
- * threads, dump (folder), optimise (1 or 0), verify (1 or 0: check graph and plan after each stage), plugin-path,
- * set ("key=value", may be repeated: an option of a pass, "pass.key=value"). */
+/* Compiles a framework's model file or a .rg graph. Options: target, pipeline, shape ("x=16,1,8,8", may be
+ * repeated), threads, dump (folder), optimise (1 or 0), verify (1 or 0: check graph and plan after each
+ * stage), plugin-path, set ("key=value", may be repeated: an option of a pass, "pass.key=value"). */
 REGIE_API regie_status regie_compile_file(const char* path, const regie_option* options, size_t option_count,
                                           regie_model** model);
 /* The same from bytes; `name` stands in messages, external files are looked for beside it. */
-REGIE_API regie_status regie_compile_bytes(const void* data, size_t size, const char* name, const regie_option* options,
-                                           size_t option_count, regie_model** model);
+REGIE_API regie_status regie_compile_bytes(const void* data, size_t size, const char* name,
+                                           const regie_option* options, size_t option_count,
+                                           regie_model** model);
 
 REGIE_API regie_status regie_model_load(const char* path, regie_model** model);
 REGIE_API regie_status regie_model_save(const regie_model* model, const char* path);
@@ -64,18 +67,20 @@ REGIE_API size_t regie_model_input_count(const regie_model* model);
 REGIE_API size_t regie_model_output_count(const regie_model* model);
 REGIE_API regie_port regie_model_input(const regie_model* model, size_t index);
 REGIE_API regie_port regie_model_output(const regie_model* model, size_t index);
-/* JSON: what the compile decided (stages, operators, fusions, engines, memory, tasks) and figures of the model. */
+/* JSON: what the compile decided (stages, operators, fusions, engines, memory, tasks) and figures of the
+ * model. */
 REGIE_API const char* regie_model_report(const regie_model* model);
 
 /* Options: threads, timeout-ms, plugin-path. */
-REGIE_API regie_status regie_session_create(const regie_model* model, const regie_option* options, size_t option_count,
-                                            regie_session** session);
+REGIE_API regie_status regie_session_create(const regie_model* model, const regie_option* options,
+                                            size_t option_count, regie_session** session);
 REGIE_API void regie_session_release(regie_session* session);
 REGIE_API regie_status regie_context_acquire(regie_session* session, regie_context** context);
 REGIE_API void regie_context_release(regie_context* context); /* back to the session's pool */
 
-/* `inputs` in the model's order. `outputs`: elements with data NULL are set to memory of the context, valid until its next
- * run or release; with data set, `bytes` is the room there is, and dims, rank and bytes are set to what was written. */
+/* `inputs` in the model's order. `outputs`: elements with data NULL are set to memory of the context, valid
+ * until its next run or release; with data set, `bytes` is the room there is, and dims, rank and bytes are
+ * set to what was written. */
 REGIE_API regie_status regie_run(regie_context* context, const regie_tensor* inputs, size_t input_count,
                                  regie_tensor* outputs, size_t output_count);
 /* JSON: runs, shapes prepared, why the last preparation was needed. Valid until the context's next call. */

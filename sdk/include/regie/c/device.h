@@ -1,8 +1,9 @@
 /* draft/regie.device: run-time half of a backend: memory, streams, kernels, copies, fences, a clock.
  *
- * A device object may be used from several threads; a stream from one at a time. Work on a stream runs in the order it
- * was enqueued; enqueue returns at once unless the queue is full (a device with `limits.inline_streams` runs the work
- * before it returns). Errors stick to the stream: later work on it is dropped and each wait gives the first error. */
+ * A device object may be used from several threads; a stream from one at a time. Work on a stream runs in the
+ * order it was enqueued; enqueue returns at once unless the queue is full (a device with
+ * `limits.inline_streams` runs the work before it returns). Errors stick to the stream: later work on it is
+ * dropped and each wait gives the first error. */
 #ifndef REGIE_C_DEVICE_H
 #define REGIE_C_DEVICE_H
 
@@ -18,9 +19,9 @@ extern "C" {
 
 typedef struct regie_device regie_device;
 typedef struct regie_stream regie_stream;
-typedef struct regie_fence regie_fence;             /* a timeline: a 64-bit value that only grows */
+typedef struct regie_fence regie_fence; /* a timeline: a 64-bit value that only grows */
 typedef struct regie_loaded_kernel regie_loaded_kernel;
-typedef struct regie_executable regie_executable;   /* a kernel made ready for concrete shapes and a width */
+typedef struct regie_executable regie_executable; /* a kernel made ready for concrete shapes and a width */
 
 typedef struct regie_device_info {
   regie_str name;
@@ -29,14 +30,15 @@ typedef struct regie_device_info {
 
 typedef struct regie_space_info {
   regie_str name;
-  uint32_t host_visible; /* 1: addresses are ordinary pointers that the host may read and write between runs */
-  uint32_t alignment;    /* of every buffer, bytes, power of two */
-  uint64_t capacity;     /* bytes; 0: not limited */
+  uint32_t
+      host_visible;   /* 1: addresses are ordinary pointers that the host may read and write between runs */
+  uint32_t alignment; /* of every buffer, bytes, power of two */
+  uint64_t capacity;  /* bytes; 0: not limited */
 } regie_space_info;
 
 typedef struct regie_device_limits {
   uint32_t streams, fences, queue_depth;
-  uint32_t inline_streams; /* 1: enqueue computes before it returns */
+  uint32_t inline_streams;  /* 1: enqueue computes before it returns */
   uint64_t wait_timeout_ns; /* default of host_wait */
 } regie_device_limits;
 
@@ -44,7 +46,7 @@ typedef struct regie_device_description {
   uint32_t struct_size;
   uint32_t space_count, format_count, capability_count;
   const regie_space_info* spaces;
-  const regie_str* formats;      /* kernel formats that it accepts */
+  const regie_str* formats; /* kernel formats that it accepts */
   const regie_str* capabilities;
   regie_device_limits limits;
 } regie_device_description;
@@ -60,7 +62,7 @@ typedef struct regie_kernel_image {
 /* Operands and results of a launch: `data` holds device addresses; concrete shapes as in prepare. */
 typedef struct regie_launch {
   uint32_t struct_size;
-  uint32_t task;  /* index of the task in the model, for error messages and profiles */
+  uint32_t task; /* index of the task in the model, for error messages and profiles */
   const regie_tensor* operands;
   regie_tensor* results;
   uint32_t operand_count, result_count;
@@ -76,12 +78,14 @@ typedef struct regie_device_table {
   uint32_t count;
   uint32_t reserved;
   const regie_device_info* devices;
-  regie_status (*create)(uint32_t index, const regie_host* host, const regie_config* params, regie_device** device);
+  regie_status (*create)(uint32_t index, const regie_host* host, const regie_config* params,
+                         regie_device** device);
   void (*destroy)(regie_device* device);
   /* Lives as long as the device. */
   const regie_device_description* (*describe)(regie_device* device);
 
-  /* Any space: aligned to its alignment, contents undefined. OUT_OF_MEMORY says how much was asked for and is left. */
+  /* Any space: aligned to its alignment, contents undefined. OUT_OF_MEMORY says how much was asked for and is
+   * left. */
   regie_status (*allocate)(regie_device* device, uint32_t space, uint64_t bytes, void** address);
   void (*release)(regie_device* device, uint32_t space, void* address);
 
@@ -91,20 +95,23 @@ typedef struct regie_device_table {
   regie_status (*stream_wait)(regie_stream* stream, uint64_t timeout_ns);
 
   /* Refuses formats not listed (UNSUPPORTED) and malformed blobs (CORRUPT). */
-  regie_status (*kernel_load)(regie_device* device, const regie_kernel_image* image, regie_loaded_kernel** kernel);
+  regie_status (*kernel_load)(regie_device* device, const regie_kernel_image* image,
+                              regie_loaded_kernel** kernel);
   void (*kernel_release)(regie_loaded_kernel* kernel);
-  /* Makes the kernel ready for these shapes. `data` of operands that are constants or packed weights holds their device
-   * address, and is NULL otherwise. Tells the scratch that a launch needs. */
+  /* Makes the kernel ready for these shapes. `data` of operands that are constants or packed weights holds
+   * their device address, and is NULL otherwise. Tells the scratch that a launch needs. */
   regie_status (*prepare)(regie_loaded_kernel* kernel, const regie_tensor* operands, uint32_t operand_count,
                           const regie_tensor* results, uint32_t result_count, uint32_t threads,
                           regie_executable** executable, uint64_t* scratch_bytes);
   void (*executable_release)(regie_executable* executable);
   /* The tensors, their dims and the launch are copied or used before the call returns. */
-  regie_status (*launch)(regie_stream* stream, const regie_executable* executable, const regie_launch* launch);
+  regie_status (*launch)(regie_stream* stream, const regie_executable* executable,
+                         const regie_launch* launch);
 
   /* `direction` says which side is host memory; the host side must stay valid until the copy has run. */
   regie_status (*copy)(regie_stream* stream, uint32_t direction, void* to, const void* from, uint64_t bytes);
-  /* Calls `function(context)` on a thread of the device when the stream gets there. It must not call this table. */
+  /* Calls `function(context)` on a thread of the device when the stream gets there. It must not call this
+   * table. */
   regie_status (*call_host)(regie_stream* stream, void (*function)(void* context), void* context);
 
   regie_status (*fence_create)(regie_device* device, regie_fence** fence);

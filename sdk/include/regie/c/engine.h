@@ -1,7 +1,8 @@
 /* draft/regie.engine: compile-time half of a backend. It answers for nodes and compiles them to kernels.
  *
- * An engine object belongs to one target and one compile; its functions are called from one thread at a time. Kernels are
- * plain data: the host stores blob and weights in the model, and the device (device.h) runs them, maybe years later. */
+ * An engine object belongs to one target and one compile; its functions are called from one thread at a time.
+ * Kernels are plain data: the host stores blob and weights in the model, and the device (device.h) runs them,
+ * maybe years later. */
 #ifndef REGIE_C_ENGINE_H
 #define REGIE_C_ENGINE_H
 
@@ -32,7 +33,8 @@ typedef struct regie_answer {
   double cost_ns;     /* predicted time of one run at the reference shapes */
 } regie_answer;
 
-/* Shapes of a node at the reference binding of the symbols. `data` is set for constants. Absent operands: elem 0. */
+/* Shapes of a node at the reference binding of the symbols. `data` is set for constants. Absent operands:
+ * elem 0. */
 typedef struct regie_engine_shapes {
   const regie_tensor* operands;
   const regie_tensor* results;
@@ -53,16 +55,16 @@ enum {
 
 typedef struct regie_kernel {
   uint32_t struct_size;
-  uint32_t flags;     /* REGIE_KERNEL_* */
-  regie_str format;   /* a kernel format that the device lists, e.g. "host_cpu.onednn/1" */
-  regie_str name;     /* for profiles: "brgconv nhwc + relu" */
+  uint32_t flags;   /* REGIE_KERNEL_* */
+  regie_str format; /* a kernel format that the device lists, e.g. "host_cpu.onednn/1" */
+  regie_str name;   /* for profiles: "brgconv nhwc + relu" */
   const void* blob;
   uint64_t blob_size;
   uint32_t weight_count;
   uint32_t requires_count;
   const regie_packed_weight* weights;
   const regie_str* requires_; /* device capabilities, e.g. "avx512_core" */
-  uint64_t scratch_bytes; /* at the reference shapes and the given width; planned in the arena */
+  uint64_t scratch_bytes;     /* at the reference shapes and the given width; planned in the arena */
 } regie_kernel;
 
 typedef struct regie_engine_compile {
@@ -90,15 +92,17 @@ typedef struct regie_engine_table {
   uint32_t reserved;
   const regie_engine_info* engines;
   /* `params`: the engine's and its device's keys of the target file. */
-  regie_status (*create)(uint32_t index, const regie_host* host, const regie_config* params, regie_engine** engine);
+  regie_status (*create)(uint32_t index, const regie_host* host, const regie_config* params,
+                         regie_engine** engine);
   void (*destroy)(regie_engine* engine);
-  regie_status (*ask)(regie_engine* engine, const regie_graph* graph, uint32_t node, const regie_engine_shapes* shapes,
-                      regie_answer* answer);
+  regie_status (*ask)(regie_engine* engine, const regie_graph* graph, uint32_t node,
+                      const regie_engine_shapes* shapes, regie_answer* answer);
   /* REGIE_ALIAS_* (pass.h): may result lie on the bytes of operand? */
-  uint32_t (*alias)(regie_engine* engine, const regie_graph* graph, uint32_t node, uint32_t result, uint32_t operand);
+  uint32_t (*alias)(regie_engine* engine, const regie_graph* graph, uint32_t node, uint32_t result,
+                    uint32_t operand);
   /* Up to `capacity` wishes; gives how many there are. May be NULL. */
-  uint32_t (*formats)(regie_engine* engine, const regie_graph* graph, uint32_t node, const regie_engine_shapes* shapes,
-                      regie_format_wish* wishes, uint32_t capacity);
+  uint32_t (*formats)(regie_engine* engine, const regie_graph* graph, uint32_t node,
+                      const regie_engine_shapes* shapes, regie_format_wish* wishes, uint32_t capacity);
   /* A fusion about to be made: the new node as it would be. 0 and a reason to veto. May be NULL. */
   uint32_t (*accept_fusion)(regie_engine* engine, const regie_graph* graph, uint32_t node, regie_str* reason);
   regie_status (*compile)(regie_engine* engine, const regie_engine_compile* request);

@@ -1,12 +1,14 @@
 /* The one symbol of a plug-in: `regie_plugin_entry`, const data. Frozen.
  *
- * Loading a library runs no code of it: no registration, no constructors. The host reads this struct, refuses the
- * library by name if the ABI major, the size, the magic or the sanitizer identity does not fit, and then asks `find` for
- * interface tables. `find` is pure: it may be called from any thread, any number of times, and gives a pointer to
- * const data that lives as long as the library, or NULL for an id that the plug-in does not know.
+ * Loading a library runs no code of it: no registration, no constructors. The host reads this struct, refuses
+ * the library by name if the ABI major, the size, the magic or the sanitizer identity does not fit, and then
+ * asks `find` for interface tables. `find` is pure: it may be called from any thread, any number of times,
+ * and gives a pointer to const data that lives as long as the library, or NULL for an id that the plug-in
+ * does not know.
  *
- * Draft interfaces: id "draft/regie.<kind>"; the table starts with a `regie_table_head` whose digest must equal the
- * host's digest of the same header. A stable interface would be "regie.<kind>/<revision>" and never changes again. */
+ * Draft interfaces: id "draft/regie.<kind>"; the table starts with a `regie_table_head` whose digest must
+ * equal the host's digest of the same header. A stable interface would be "regie.<kind>/<revision>" and never
+ * changes again. */
 #ifndef REGIE_C_ENTRY_H
 #define REGIE_C_ENTRY_H
 
@@ -24,10 +26,11 @@ extern "C" {
 enum { REGIE_BUILD_ASAN = 1u, REGIE_BUILD_TSAN = 2u };
 
 typedef struct regie_plugin_entry_t {
-  uint32_t magic;       /* REGIE_ENTRY_MAGIC */
-  uint32_t struct_size; /* sizeof(regie_plugin_entry_t) as the plug-in knew it; fields are only ever appended */
-  uint32_t abi_major;   /* must equal the host's */
-  uint32_t abi_minor;   /* must not exceed the host's */
+  uint32_t magic; /* REGIE_ENTRY_MAGIC */
+  uint32_t
+      struct_size;    /* sizeof(regie_plugin_entry_t) as the plug-in knew it; fields are only ever appended */
+  uint32_t abi_major; /* must equal the host's */
+  uint32_t abi_minor; /* must not exceed the host's */
   uint32_t build_flags; /* REGIE_BUILD_*; must equal the host's, as mixed sanitizers crash */
   uint32_t reserved;
   const char* name;    /* unique among the loaded plug-ins; equals the manifest's */

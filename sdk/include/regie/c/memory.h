@@ -25,8 +25,9 @@ typedef struct regie_memory_problem {
   uint32_t reserved;
   uint64_t buffer_count;
   const regie_memory_buffer* buffers;
-  uint64_t capacity;    /* bytes; UINT64_MAX: the less the better */
-  uint64_t node_budget; /* of a search, 0: the planner's default; the answer is a function of the problem alone */
+  uint64_t capacity; /* bytes; UINT64_MAX: the less the better */
+  uint64_t
+      node_budget; /* of a search, 0: the planner's default; the answer is a function of the problem alone */
 } regie_memory_problem;
 
 typedef struct regie_memory_answer {

@@ -1,8 +1,9 @@
 /* draft/regie.op_kernel: reference kernels, the meaning of an operator in plain code.
  *
- * They serve constant folding, rule tests, the null and AICPU devices, and every engine that has nothing better. Two
- * steps: `prepare` reads attributes and concrete shapes once and may allocate; `run` only computes: it allocates nothing,
- * keeps no state between calls, and may be called from several threads on one state with separate scratch. */
+ * They serve constant folding, rule tests, the null and AICPU devices, and every engine that has nothing
+ * better. Two steps: `prepare` reads attributes and concrete shapes once and may allocate; `run` only
+ * computes: it allocates nothing, keeps no state between calls, and may be called from several threads on one
+ * state with separate scratch. */
 #ifndef REGIE_C_OP_KERNEL_H
 #define REGIE_C_OP_KERNEL_H
 
@@ -19,7 +20,7 @@ extern "C" {
 
 enum {
   REGIE_OP_INPLACE = 1u, /* result 0 may lie on the bytes of any operand that has its type and shape */
-  REGIE_OP_VIEW = 2u,    /* result 0 is operand 0's bytes under another shape (Reshape, Flatten, Identity ...) */
+  REGIE_OP_VIEW = 2u, /* result 0 is operand 0's bytes under another shape (Reshape, Flatten, Identity ...) */
   REGIE_OP_NONDETERMINISTIC = 4u, /* never folded, never merged with its like */
   REGIE_OP_DYNAMIC_RESULT = 8u    /* a result's shape is known only after it ran */
 };
@@ -30,8 +31,9 @@ typedef struct regie_op_info {
   uint32_t reserved;
 } regie_op_info;
 
-/* Concrete description of one node. Operands that are absent have elem REGIE_ELEM_UNKNOWN. `data` is set for constants,
- * else NULL. Valid during prepare only. Operators with regions (regie.Pointwise) find them in `graph`. */
+/* Concrete description of one node. Operands that are absent have elem REGIE_ELEM_UNKNOWN. `data` is set for
+ * constants, else NULL. Valid during prepare only. Operators with regions (regie.Pointwise) find them in
+ * `graph`. */
 typedef struct regie_op_request {
   uint32_t struct_size;
   uint32_t attr_count, operand_count, result_count, region_count;
@@ -51,7 +53,8 @@ typedef struct regie_op_call {
   const regie_tensor* operands; /* as in the request, data set */
   regie_tensor* results;        /* as in the request, data set unless the shape depends on data */
   void* scratch;                /* scratch_bytes of prepare, aligned to 64 */
-  /* Results of data-dependent shape: asks the caller for memory; NULL if it refuses. Then results[i] is set. */
+  /* Results of data-dependent shape: asks the caller for memory; NULL if it refuses. Then results[i] is set.
+   */
   void* (*allocate)(void* context, uint32_t result, regie_elem elem, int32_t rank, const int64_t* dims);
   void* context;
 } regie_op_call;
@@ -62,8 +65,8 @@ typedef struct regie_op_kernel_table {
   uint32_t reserved;
   const regie_op_info* ops; /* `count` entries */
   /* UNSUPPORTED with the reason where the kernel does not cover this type or attribute. */
-  regie_status (*prepare)(uint32_t op, const regie_host* host, const regie_op_request* request, regie_op_state** state,
-                          uint64_t* scratch_bytes);
+  regie_status (*prepare)(uint32_t op, const regie_host* host, const regie_op_request* request,
+                          regie_op_state** state, uint64_t* scratch_bytes);
   regie_status (*run)(const regie_op_state* state, const regie_host* host, const regie_op_call* call);
   void (*release)(regie_op_state* state);
 } regie_op_kernel_table;

@@ -1,7 +1,7 @@
 /* draft/regie.pass and draft/regie.rewrite: passes over a whole graph, and local rewrites of one node.
  *
- * Both see the graph const and answer with patches and assignments (patch.h). A pass object belongs to one compile and
- * one thread; a plug-in may be used by many compiles at once. */
+ * Both see the graph const and answer with patches and assignments (patch.h). A pass object belongs to one
+ * compile and one thread; a plug-in may be used by many compiles at once. */
 #ifndef REGIE_C_PASS_H
 #define REGIE_C_PASS_H
 
@@ -23,8 +23,8 @@ typedef struct regie_option_info {
 typedef struct regie_pass_info {
   regie_str name; /* verb first, kebab case */
   regie_str doc;  /* one line */
-  /* Property names: shapes-known, placed, scheduled, planned, or any that plug-ins agree on. A pipeline in which a
-   * requirement is not met at its place is refused before anything runs. */
+  /* Property names: shapes-known, placed, scheduled, planned, or any that plug-ins agree on. A pipeline in
+   * which a requirement is not met at its place is refused before anything runs. */
   uint32_t require_count, establish_count, break_count, option_count;
   const regie_str* requires_;
   const regie_str* establishes;
@@ -34,8 +34,9 @@ typedef struct regie_pass_info {
 
 enum { REGIE_ALIAS_NONE = 0, REGIE_ALIAS_INPLACE = 1, REGIE_ALIAS_VIEW = 2 };
 
-/* What a pass may use while it runs. The host runs a pass again until it commits no patch any more; from the second run on
- * `graph->changed` holds only what has changed since, so a pass that works on it does O(changes) each time. */
+/* What a pass may use while it runs. The host runs a pass again until it commits no patch any more; from the
+ * second run on `graph->changed` holds only what has changed since, so a pass that works on it does
+ * O(changes) each time. */
 typedef struct regie_pass_context regie_pass_context;
 struct regie_pass_context {
   uint32_t struct_size;
@@ -44,14 +45,17 @@ struct regie_pass_context {
   const regie_graph* graph;
   regie_edit* edit;
   const regie_edit_api* edit_api;
-  /* Infers types and contents of all results of `node` from the operands' present types and sets them at once: types are
-   * facts, not decisions, and the next node's inference needs them. UNSUPPORTED, INVALID_MODEL as the shape function says. */
+  /* Infers types and contents of all results of `node` from the operands' present types and sets them at
+   * once: types are facts, not decisions, and the next node's inference needs them. UNSUPPORTED,
+   * INVALID_MODEL as the shape function says. */
   regie_status (*infer)(const regie_pass_context* self, uint32_t node);
-  /* Computes `node`, whose operands are all constant, with its reference kernel. Fills `results`, an array of the caller
-   * with one element a node result; their bytes are owned by the host and valid until the pass returns. LIMIT if they would
-   * exceed `budget_bytes`. */
-  regie_status (*evaluate)(const regie_pass_context* self, uint32_t node, uint64_t budget_bytes, regie_tensor* results);
-  /* May result `result` of `node` lie on the bytes of operand `operand`, says the engine that it is placed on? */
+  /* Computes `node`, whose operands are all constant, with its reference kernel. Fills `results`, an array of
+   * the caller with one element a node result; their bytes are owned by the host and valid until the pass
+   * returns. LIMIT if they would exceed `budget_bytes`. */
+  regie_status (*evaluate)(const regie_pass_context* self, uint32_t node, uint64_t budget_bytes,
+                           regie_tensor* results);
+  /* May result `result` of `node` lie on the bytes of operand `operand`, says the engine that it is placed
+   * on? */
   uint32_t (*alias_kind)(const regie_pass_context* self, uint32_t node, uint32_t result, uint32_t operand);
   /* REGIE_OP_* flags of an operator (op_kernel.h), 0 if no plug-in knows it. */
   uint32_t (*op_flags)(const regie_pass_context* self, regie_str op);
@@ -65,7 +69,8 @@ typedef struct regie_pass_table {
   uint32_t count;
   uint32_t reserved;
   const regie_pass_info* passes;
-  regie_status (*create)(uint32_t index, const regie_host* host, const regie_config* options, regie_pass** pass);
+  regie_status (*create)(uint32_t index, const regie_host* host, const regie_config* options,
+                         regie_pass** pass);
   regie_status (*run)(regie_pass* pass, const regie_pass_context* context);
   void (*destroy)(regie_pass* pass);
 } regie_pass_table;
@@ -77,13 +82,15 @@ typedef struct regie_rewrite_info {
   const regie_str* ops; /* nodes with these operators are shown to it; 0: all */
 } regie_rewrite_info;
 
-/* The host calls `apply` for each changed node of these operators until nothing changes; at most one patch a call. */
+/* The host calls `apply` for each changed node of these operators until nothing changes; at most one patch a
+ * call. */
 typedef struct regie_rewrite_table {
   regie_table_head head; /* REGIE_DIGEST_PASS */
   uint32_t count;
   uint32_t reserved;
   const regie_rewrite_info* rewrites;
-  regie_status (*create)(uint32_t index, const regie_host* host, const regie_config* options, regie_pass** pass);
+  regie_status (*create)(uint32_t index, const regie_host* host, const regie_config* options,
+                         regie_pass** pass);
   regie_status (*apply)(regie_pass* pass, const regie_pass_context* context, uint32_t node);
   void (*destroy)(regie_pass* pass);
 } regie_rewrite_table;

@@ -1,9 +1,10 @@
 /* Patches and assignments: how a plug-in says what should change. It never writes the graph itself.
  *
- * A patch is atomic: it is recorded between `begin` and `commit`, checked and applied by the host after the plug-in's
- * function has returned, in the order of the commits. One that meets a node or value that an earlier patch of the same
- * run removed is dropped and the plug-in runs again. Ids given out here are final, but their views exist only after the
- * patch is applied. New nodes take the place of `anchor` in program order and inherit the origins of the removed nodes. */
+ * A patch is atomic: it is recorded between `begin` and `commit`, checked and applied by the host after the
+ * plug-in's function has returned, in the order of the commits. One that meets a node or value that an
+ * earlier patch of the same run removed is dropped and the plug-in runs again. Ids given out here are final,
+ * but their views exist only after the patch is applied. New nodes take the place of `anchor` in program
+ * order and inherit the origins of the removed nodes. */
 #ifndef REGIE_C_PATCH_H
 #define REGIE_C_PATCH_H
 
@@ -13,7 +14,8 @@
 extern "C" {
 #endif
 
-typedef struct regie_edit regie_edit; /* opaque: one recording, or the graph under construction for a frontend */
+typedef struct regie_edit
+    regie_edit; /* opaque: one recording, or the graph under construction for a frontend */
 
 typedef struct regie_node_desc {
   uint32_t struct_size;
@@ -38,9 +40,10 @@ typedef struct regie_edit_api {
 
   /* The tensor's dims and bytes are copied, unless the frontend's source owns them (frontend.h). `kind`:
    * REGIE_VALUE_CONSTANT or REGIE_VALUE_WEIGHT. */
-  regie_status (*constant)(regie_edit* edit, uint32_t kind, const regie_tensor* tensor, regie_str name, uint32_t* value);
-  /* Gives `result_count` value ids (REGIE_NONE where omitted). Types are inferred by the host. Node ids count up: the k-th
-   * node of this recording, whichever patch it is in, is regie_graph.node_count + k. */
+  regie_status (*constant)(regie_edit* edit, uint32_t kind, const regie_tensor* tensor, regie_str name,
+                           uint32_t* value);
+  /* Gives `result_count` value ids (REGIE_NONE where omitted). Types are inferred by the host. Node ids count
+   * up: the k-th node of this recording, whichever patch it is in, is regie_graph.node_count + k. */
   regie_status (*node)(regie_edit* edit, const regie_node_desc* desc, uint32_t* results);
   /* Nodes and constants made until close_region belong to it. Regions nest. */
   regie_status (*open_region)(regie_edit* edit, regie_str name, uint32_t arg_count, const regie_type* types,
@@ -53,16 +56,19 @@ typedef struct regie_edit_api {
   regie_status (*remove)(regie_edit* edit, uint32_t node);
   /* Rewires one operand only (copies, conversions). */
   regie_status (*set_operand)(regie_edit* edit, uint32_t node, uint32_t operand, uint32_t value);
-  /* Moves the nodes of region `which` of `node` before it, with the arguments bound to `args`; gives the region's result
-   * values. `node` is to be removed in the same patch. */
-  regie_status (*inline_region)(regie_edit* edit, uint32_t node, uint32_t which, const uint32_t* args, uint32_t* results);
+  /* Moves the nodes of region `which` of `node` before it, with the arguments bound to `args`; gives the
+   * region's result values. `node` is to be removed in the same patch. */
+  regie_status (*inline_region)(regie_edit* edit, uint32_t node, uint32_t which, const uint32_t* args,
+                                uint32_t* results);
 
   /* Assignments: applied at once after the plug-in returned, no begin/commit. */
   regie_status (*set_type)(regie_edit* edit, uint32_t value, const regie_type* type);
-  regie_status (*set_alias)(regie_edit* edit, uint32_t value, uint32_t base, uint64_t offset_bytes, regie_str reason);
+  regie_status (*set_alias)(regie_edit* edit, uint32_t value, uint32_t base, uint64_t offset_bytes,
+                            regie_str reason);
   regie_status (*set_engine)(regie_edit* edit, uint32_t node, uint32_t engine, regie_str reason);
   regie_status (*set_space)(regie_edit* edit, uint32_t value, uint32_t space);
-  /* A line for the ledger about a node (REGIE_NONE: about the pass): `kind` such as "near-miss", "skipped", "kept". */
+  /* A line for the ledger about a node (REGIE_NONE: about the pass): `kind` such as "near-miss", "skipped",
+   * "kept". */
   regie_status (*note)(regie_edit* edit, uint32_t node, regie_str kind, regie_str text);
 } regie_edit_api;
 

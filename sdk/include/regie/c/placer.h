@@ -16,7 +16,8 @@ extern "C" {
 typedef struct regie_placement_node {
   uint32_t node;          /* id in the graph */
   uint32_t forced_engine; /* by the user, or because regions run on the host; REGIE_NONE: free */
-  const regie_answer* answers; /* one an engine, in the order of regie_graph.engines (which is the priority) */
+  const regie_answer*
+      answers; /* one an engine, in the order of regie_graph.engines (which is the priority) */
 } regie_placement_node;
 
 typedef struct regie_placement_problem {
@@ -25,9 +26,11 @@ typedef struct regie_placement_problem {
   const regie_graph* graph;
   const regie_placement_node* nodes; /* program order, all regions */
   /* Nanoseconds to move `bytes` from memory space `from` to `to`. */
-  double (*transfer_ns)(const struct regie_placement_problem* self, uint32_t from, uint32_t to, uint64_t bytes);
+  double (*transfer_ns)(const struct regie_placement_problem* self, uint32_t from, uint32_t to,
+                        uint64_t bytes);
   /* To be called once a node. */
-  regie_status (*assign)(const struct regie_placement_problem* self, uint32_t index, uint32_t engine, regie_str reason);
+  regie_status (*assign)(const struct regie_placement_problem* self, uint32_t index, uint32_t engine,
+                         regie_str reason);
   void* state;
 } regie_placement_problem;
 

@@ -13,8 +13,8 @@ extern "C" {
 #define REGIE_SCHEDULER_ID "draft/regie.scheduler"
 
 typedef struct regie_schedule_task {
-  uint32_t node;    /* id in the graph */
-  uint32_t device;  /* index of the device that runs it */
+  uint32_t node;   /* id in the graph */
+  uint32_t device; /* index of the device that runs it */
   uint32_t after_count;
   uint32_t reserved;
   const uint32_t* after; /* tasks (indices) that must have ended before it starts */
@@ -38,7 +38,8 @@ typedef struct regie_schedule_problem {
   /* Once a task, in the order in which the host shall issue them. Streams count from 0 on each device. */
   regie_status (*issue)(const struct regie_schedule_problem* self, uint32_t task, uint32_t stream);
   /* `to` waits for `from`: tasks on different streams or devices. */
-  regie_status (*event)(const struct regie_schedule_problem* self, uint32_t from, uint32_t to, regie_str reason);
+  regie_status (*event)(const struct regie_schedule_problem* self, uint32_t from, uint32_t to,
+                        regie_str reason);
   void* state;
 } regie_schedule_problem;
 

@@ -1,0 +1,22 @@
+graph @c() -> () {
+  %f32: const f32[4] = [1.0, 0.1, nan(0x7fc00001), -nan]
+  %f64: weight f64[2] = [0.1, 1e-300]
+  %f16: const f16[3] = [1.5, 65504.0, 5.9604645e-08]
+  %bf16: const bf16[1] = [3.140625]
+  %i8: const i8[2] = [-128, 127]
+  %u8: const u8[1] = [255]
+  %i16: const i16[1] = [-32768]
+  %u16: const u16[1] = [65535]
+  %i32: const i32[1] = [-2147483648]
+  %u32: const u32[1] = [4294967295]
+  %i64: const i64[] = 7
+  %u64: const u64[1] = [18446744073709551615]
+  %bool: const bool[3] = [true, false, 0x2]
+  %string: const string[2] = ["a\n\"b\"", "\xff"]
+  %c64: const c64[1] = [1.0, -2.0]
+  %i4: const i4[3] = [-8, 7, 0]
+  %u4: const u4[2] = [15, 1]
+  %f8: const f8e4m3fn[2] = [0x38, 0xff]
+  %f4: const f4e2m1[3] = [0xf, 0x0, 0x1]
+  %empty: const f32[0,3] = []
+}
