@@ -59,7 +59,7 @@ bool constant_content(const regie_tensor& t, std::vector<regie_dim>* out) {
   if (n > kContentLimit) return false;
   out->resize(static_cast<size_t>(n));
   if (t.elem == REGIE_I64) {
-    std::memcpy(out->data(), t.data, static_cast<size_t>(n) * 8);
+    if (n != 0) std::memcpy(out->data(), t.data, static_cast<size_t>(n) * 8);
   } else if (t.elem == REGIE_I32) {
     const auto* p = static_cast<const int32_t*>(t.data);
     std::copy(p, p + n, out->begin());

@@ -147,6 +147,23 @@ TEST_F(OnnxTest, AnInitializerMakesAnInputAWeight) {
   EXPECT_THAT(lines_of(*graph), ElementsAre("y:f32[N,4] = Add(x, [3])"));
 }
 
+TEST_F(OnnxTest, NamesAreText) {
+  Graph g = one_node("Relu");
+  g.name = "a\x1b[1m";
+  g.nodes = {node({"Relu", "caf\xc3\xa9\xff\n", ""}, {"x"}, {"y"})};
+  auto graph = good(model(g));
+  EXPECT_EQ(graph->name(), "a?[1m");
+  EXPECT_EQ(regie::view(graph->node(graph->region(0).first).name), "caf\xc3\xa9??");
+  for (const char* name : {"\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "a\nb"}) {
+    g.nodes = {node({"Relu", "r", ""}, {"x"}, {name}), node({"Relu", "s", ""}, {name}, {"y"})};
+    EXPECT_THAT(bad(model(g), REGIE_INVALID_MODEL),
+                AllOf(HasSubstr("node 'r' (Relu)"), HasSubstr("not UTF-8")))
+        << name;
+  }
+  g.nodes = {node({"R\xfflu", "r", ""}, {"x"}, {"y"})};
+  EXPECT_THAT(bad(model(g), REGIE_UNSUPPORTED), HasSubstr("operator R?lu (node 'r')"));
+}
+
 TEST_F(OnnxTest, ListsAllOperatorsThatItDoesNotKnow) {
   Graph g = one_node("Relu");
   g.nodes = {node({"Foo", "f1", ""}, {"x"}, {"a"}), node({"Foo", "f2", ""}, {"a"}, {"b"}),

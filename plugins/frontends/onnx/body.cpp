@@ -33,6 +33,8 @@ class Analysis {
   }
 
   bool define(Body* body, std::string_view name, Definition::Kind kind, size_t index) {
+    if (printable(name) != name)
+      context_.invalid("the name " + quoted(name) + " of a value has control characters or is not UTF-8");
     names_->insert(name);
     return body->definitions.emplace(name, Definition{kind, static_cast<uint32_t>(index)}).second;
   }
@@ -61,8 +63,9 @@ class Analysis {
     for (size_t i = 0; i < body->nodes.size(); ++i) {
       const NodeRef& ref = body->nodes[i];
       for (const std::string& name : ref.node->output()) {
-        if (name.empty() || define(body, name, Definition::kNode, i)) continue;
+        if (name.empty()) continue;
         context_.at(ref.name, ref.node->op_type());
+        if (define(body, name, Definition::kNode, i)) continue;
         context_.invalid("its output " + quoted(name) + " is a value that " + maker(*body, name) +
                          " already makes");
       }

@@ -1,5 +1,6 @@
 #include "builder.h"
 
+#include <algorithm>
 #include <exception>
 #include <new>
 
@@ -8,15 +9,45 @@
 
 namespace regie::onnx {
 
-std::string quoted(std::string_view name) {
-  std::string text = "'";
-  for (char c : name) text += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  return text + "'";
+namespace {
+
+// Length of the UTF-8 character at the start, 0 if there is none (overlong forms and surrogates included).
+size_t character_length(std::string_view text) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  const size_t length = first >= 0xc2 && first < 0xe0   ? 2
+                        : first >= 0xe0 && first < 0xf0 ? 3
+                        : first >= 0xf0 && first < 0xf5 ? 4
+                                                        : 0;
+  for (size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) >= 0xa0) ||
+      (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) >= 0x90))
+    return 0;
+  return length;
+}
+
+}  // namespace
+
+std::string printable(std::string_view name) {
+  std::string text;
+  while (!name.empty()) {
+    const size_t length = character_length(name);
+    const bool control = static_cast<unsigned char>(name[0]) < 0x20 || name[0] == 0x7f;
+    if (length == 0 || control) {
+      text += '?';
+    } else {
+      text += name.substr(0, length);
+    }
+    name.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return text;
 }
 
 std::string full_name(const wire::Node& node) {
   std::string name(domain_of(node.domain()));
-  return name.empty() ? node.op_type() : name + "." + node.op_type();
+  return printable(name.empty() ? node.op_type() : name + "." + node.op_type());
 }
 
 void Builder::run() {
@@ -24,7 +55,8 @@ void Builder::run() {
   body_ = analyse(context_, functions_, model_, &value_names_);
   check_operators();
   const std::vector<Input> inputs = read_inputs(context_, *body_);
-  context_.import->set_graph_name(context_.import, sdk::str(body_->proto->name()));
+  const std::string graph_name = printable(body_->proto->name());
+  context_.import->set_graph_name(context_.import, sdk::str(graph_name));
   Scope scope;
   for (const Input& input : inputs) {
     context_.at("input " + quoted(input.name), "");

@@ -10,8 +10,10 @@
 
 namespace regie::onnx {
 
-// 'name', with bytes that would garble a terminal replaced: names come from the file.
-std::string quoted(std::string_view name);
+// Names come from the file: control characters and bytes that are not UTF-8 become '?', as terminals, JSON
+// and the text form do not take them.
+std::string printable(std::string_view name);
+inline std::string quoted(std::string_view name) { return "'" + printable(name) + "'"; }
 
 // The host refused a call and keeps the words; only the code travels on.
 struct HostFailure {
@@ -26,8 +28,9 @@ struct Context {
   // What is being read from now on: a node with its operator, or (op empty) a place such as "initializer
   // 'w'".
   void at(std::string_view name, std::string_view op) {
-    place = op.empty() ? std::string(name) : "node " + quoted(name) + " (" + std::string(op) + ")";
-    import->set_origin(import, sdk::str(name), sdk::str(op));
+    const std::string shown = printable(name), shown_op = printable(op);
+    place = op.empty() ? shown : "node '" + shown + "' (" + shown_op + ")";
+    import->set_origin(import, sdk::str(shown), sdk::str(shown_op));
   }
   [[noreturn]] void fail(regie_status code, std::string message) const {
     throw sdk::Failure(code, std::move(message), place.empty() ? file : file + ": " + place);

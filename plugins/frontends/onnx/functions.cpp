@@ -139,7 +139,7 @@ Functions::Functions(Context& context, const wire::Model& model) : context_(cont
   read_opsets(context, model.opset_import(), &model_opsets_);
   for (const wire::Function& f : model.functions()) {
     Function to{&f, std::string(domain_of(f.domain())), {}, false, 0};
-    to.name += (to.name.empty() ? "" : ".") + f.name();
+    to.name = printable(to.name + (to.name.empty() ? "" : ".") + f.name());
     to.opsets.owner = "function " + quoted(to.name);
     read_opsets(context, f.opset_import(), &to.opsets);
     if (!functions_.emplace(key_of(f.domain(), f.name(), f.overload()), to).second)
@@ -172,7 +172,8 @@ std::vector<NodeRef> Functions::expand(const WireNodes& nodes, const Opsets& ops
   std::vector<NodeRef> stack, body;
   for (int i = 0; i < nodes.size(); ++i) {
     const wire::Node& n = nodes.Get(i);
-    NodeRef ref{&n, &opsets, n.name().empty() ? prefix + n.op_type() + "_" + std::to_string(i) : n.name()};
+    NodeRef ref{&n, &opsets,
+                printable(n.name().empty() ? prefix + n.op_type() + "_" + std::to_string(i) : n.name())};
     Function* called = find(n);
     if (!called) {
       out.push_back(std::move(ref));
@@ -252,7 +253,8 @@ void Functions::inline_call(const NodeRef& call, const Function& function, std::
   for (int i = 0; i < f.node_size(); ++i) {
     wire::Node& copy = made_.emplace_back(f.node(i));
     std::string name =
-        call.name + "/" + (copy.name().empty() ? copy.op_type() + "_" + std::to_string(i) : copy.name());
+        call.name + "/" +
+        printable(copy.name().empty() ? copy.op_type() + "_" + std::to_string(i) : copy.name());
     context_.at(name, copy.op_type());
     put.node(&copy);
     out->push_back({&copy, &function.opsets, std::move(name)});
