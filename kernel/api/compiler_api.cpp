@@ -14,6 +14,9 @@ Result<CompileOptions> read_options(const ApiOptions& given) {
   o.pipeline = given.text("pipeline");
   o.dump = given.text("dump");
   REGIE_ASSIGN(o.optimise, given.flag("optimise", true));
+  if (!o.optimise && !o.pipeline.empty())
+    return invalid_input(
+        "give a pipeline or switch optimisation off, not both: the pipeline says what is run");
   REGIE_ASSIGN(o.verify, given.flag("verify", true));
   REGIE_ASSIGN(int64_t threads, given.integer("threads", 1, 1, 1024));
   o.threads = static_cast<uint32_t>(threads);

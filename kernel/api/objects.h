@@ -24,7 +24,7 @@ struct regie_model {
 
   struct Port {  // what a regie_port of it points to
     std::string name, dims_text;
-    std::vector<int64_t> dims;
+    std::vector<int64_t> dims, reference_dims;
     regie_elem elem = REGIE_ELEM_UNKNOWN;
   };
   std::shared_ptr<const regie::Model> model;

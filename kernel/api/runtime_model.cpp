@@ -21,13 +21,19 @@ std::string& last_error() {
 
 regie_model::Port describe(const regie::Model& m, const regie::ModelPort& port) {
   const regie::ModelType& type = m.types[port.type];
-  return {port.name, regie::dims_text(m, type.dims), type.dims, type.elem};
+  regie_model::Port out{port.name, regie::dims_text(m, type.dims), type.dims, {}, type.elem};
+  if (auto shapes = regie::evaluate_shapes(m); shapes.ok())
+    for (regie::ModelDim d : type.dims) out.reference_dims.push_back(shapes->at(d));
+  out.reference_dims.resize(type.dims.size(), 1);
+  return out;
 }
 
 regie_port view(const std::vector<regie_model::Port>* ports, size_t index) {
-  if (!ports || index >= ports->size()) return {"", REGIE_ELEM_UNKNOWN, 0, nullptr, ""};
+  if (!ports || index >= ports->size()) return {"", REGIE_ELEM_UNKNOWN, 0, nullptr, "", nullptr};
   const regie_model::Port& p = (*ports)[index];
-  return {p.name.c_str(), p.elem, static_cast<int32_t>(p.dims.size()), p.dims.data(), p.dims_text.c_str()};
+  return {
+      p.name.c_str(),         p.elem, static_cast<int32_t>(p.dims.size()), p.dims.data(), p.dims_text.c_str(),
+      p.reference_dims.data()};
 }
 
 }  // namespace

@@ -99,6 +99,16 @@ std::vector<std::pair<std::string, std::string>> compile_options(const po::varia
   return pairs;
 }
 
+std::vector<std::string> split_path(std::string_view path) {
+  std::vector<std::string> parts;
+  for (size_t at = 0; at < path.size();) {
+    size_t colon = std::min(path.find(':', at), path.size());
+    if (colon > at) parts.emplace_back(path.substr(at, colon - at));
+    at = colon + 1;
+  }
+  return parts;
+}
+
 std::vector<regie_option> api_options(const std::vector<std::pair<std::string, std::string>>& pairs) {
   std::vector<regie_option> options;
   for (const auto& [k, v] : pairs) options.push_back({k.c_str(), v.c_str()});

@@ -45,6 +45,8 @@ int report_api(regie_status code);  // with regie_last_error()
 // Options that compile and run share, as they are handed to the embedding API.
 void add_compile_options(po::options_description* options);
 std::vector<std::pair<std::string, std::string>> compile_options(const po::variables_map& values);
+// "a:b" as {"a", "b"}; empty parts are left out.
+std::vector<std::string> split_path(std::string_view path);
 // Views for the API; valid while `pairs` lives.
 std::vector<regie_option> api_options(const std::vector<std::pair<std::string, std::string>>& pairs);
 

@@ -11,6 +11,7 @@ namespace {
 
 Result<std::string> optimise(const po::variables_map& values) {
   std::vector<std::string> folders;
+  if (values.count("plugin-path")) folders = split_path(values["plugin-path"].as<std::string>());
   REGIE_ASSIGN(auto plugins, PluginHost::create(folders));
   Pipeline pipeline;
   if (values.count("passes")) {
@@ -35,7 +36,9 @@ Result<std::string> optimise(const po::variables_map& values) {
 
 int command_opt(const Arguments& arguments) {
   po::options_description options("Options");
-  options.add_options()("passes", po::value<std::string>(), "passes to run, comma separated")(
+  options.add_options()("plugin-path", po::value<std::string>(),
+                        "folders with further plug-ins, rules, operators (colon separated)")(
+      "passes", po::value<std::string>(), "passes to run, comma separated")(
       "pipeline", po::value<std::string>(), "or a pipeline: a name in configs/pipelines or a path")(
       "output,o", po::value<std::string>(), "write the result here instead of standard output")(
       "target", po::value<std::string>(), "engines that passes may ask (default: host_cpu)")(

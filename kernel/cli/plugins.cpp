@@ -4,6 +4,7 @@
 
 #include "base/toml.h"
 #include "cli/command.h"
+#include "passes/rule_pass.h"
 #include "plugins/host.h"
 
 namespace regie::cli {
@@ -30,6 +31,20 @@ int list(PluginHost& host) {
   return host.problems().empty() ? 0 : 2;
 }
 
+void describe_info(const regie_pass_info& info) {
+  auto text = [](regie_str s) { return std::string(s.data ? s.data : "", s.size); };
+  auto names = [&](const char* title, uint32_t count, const regie_str* items) {
+    for (uint32_t i = 0; i < count; ++i) std::printf("    %s %s\n", title, text(items[i]).c_str());
+  };
+  std::printf("    %s\n", text(info.doc).c_str());
+  names("requires", info.require_count, info.requires_);
+  names("establishes", info.establish_count, info.establishes);
+  names("breaks", info.break_count, info.breaks);
+  for (uint32_t i = 0; i < info.option_count; ++i)
+    std::printf("    option %s = %s: %s\n", text(info.options[i].key).c_str(),
+                text(info.options[i].default_value).c_str(), text(info.options[i].doc).c_str());
+}
+
 void describe_pass(PluginHost& host, const std::string& kind, const std::string& name) {
   const regie_pass_info* info = nullptr;
   if (kind == "pass") {
@@ -43,22 +58,16 @@ void describe_pass(PluginHost& host, const std::string& kind, const std::string&
   } else if (kind == "memory") {
     if (auto p = host.memory(name); p.ok()) info = &p->table->planners[p->index];
   }
-  if (!info) return;
-  auto text = [](regie_str s) { return std::string(s.data ? s.data : "", s.size); };
-  auto names = [&](const char* title, uint32_t count, const regie_str* items) {
-    for (uint32_t i = 0; i < count; ++i) std::printf("    %s %s\n", title, text(items[i]).c_str());
-  };
-  std::printf("    %s\n", text(info->doc).c_str());
-  names("requires", info->require_count, info->requires_);
-  names("establishes", info->establish_count, info->establishes);
-  names("breaks", info->break_count, info->breaks);
-  for (uint32_t i = 0; i < info->option_count; ++i)
-    std::printf("    option %s = %s: %s\n", text(info->options[i].key).c_str(),
-                text(info->options[i].default_value).c_str(), text(info->options[i].doc).c_str());
+  if (info) describe_info(*info);
 }
 
 // `name`: of a plug-in, or of something that one provides ("fold-constants", "pass:fold-constants").
 int describe(PluginHost& host, const std::string& name) {
+  if (name == RulePass::kName) {
+    std::printf("the kernel's own\n  pass %s\n", name.c_str());
+    describe_info(*RulePass::info());
+    return 0;
+  }
   std::vector<std::string> known;
   bool found = false;
   for (const Manifest& m : host.manifests()) {
@@ -105,12 +114,7 @@ int command_plugins(const Arguments& arguments) {
     return *code;
   std::vector<std::string> folders;
   if (values.count("plugin-path")) {
-    std::string path = values["plugin-path"].as<std::string>();
-    for (size_t at = 0; at <= path.size();) {
-      size_t colon = std::min(path.find(':', at), path.size());
-      if (colon > at) folders.push_back(path.substr(at, colon - at));
-      at = colon + 1;
-    }
+    folders = split_path(values["plugin-path"].as<std::string>());
   }
   auto host = PluginHost::create(folders);
   if (!host.ok()) return report(host.status());

@@ -35,8 +35,7 @@ std::string ports(const regie_model* model) {
 // Floats from a normal distribution, integers from 0 to 9, bools: the same for the same seed on every
 // machine.
 Tensor random_tensor(const regie_port& port, std::mt19937_64& random) {
-  std::vector<int64_t> dims(port.dims, port.dims + port.rank);
-  for (int64_t& d : dims) d = d < 0 ? 1 : d;
+  std::vector<int64_t> dims(port.reference_dims, port.reference_dims + port.rank);
   Tensor t = Tensor::zeros(port.elem, dims);
   auto fill = [&](auto* data, auto make) {
     for (int64_t i = 0; i < t.count(); ++i) data[i] = make();
@@ -218,8 +217,9 @@ int command_run(const Arguments& arguments) {
   options.add_options()("input", po::value<std::vector<std::string>>()->composing(),
                         "an input, name=file.npy; may be repeated")(
       "random", po::value<uint64_t>(),
-      "fill the other inputs with random numbers of this seed; symbolic dimensions are 1")(
-      "output-dir", po::value<std::string>(), "write each output to OUTPUT.npy in this folder");
+      "fill the other inputs with random numbers of this seed; symbolic dimensions get the size that was "
+      "planned for")("output-dir", po::value<std::string>(),
+                     "write each output to OUTPUT.npy in this folder");
   add_compile_options(&options);
   po::variables_map values;
   if (auto code =

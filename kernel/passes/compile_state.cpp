@@ -34,11 +34,38 @@ Status CompileState::open_engines() {
 
 void CompileState::bind_symbols() {
   const DimTable& dims = graph->dims();
-  symbol_values.resize(dims.symbol_count());
-  for (size_t i = 0; i < symbol_values.size(); ++i) {
-    const DimSymbol& s = dims.symbol_at(i);
-    symbol_values[i] = std::clamp<int64_t>(1, s.lower, s.upper);
+  const size_t count = dims.symbol_count();
+  std::set<regie_dim> symbolic;  // all that occur in types
+  for (uint32_t v = 0; v < graph->value_count(); ++v)
+    if (graph->live_value(v))
+      for (int32_t d = 0; d < graph->value(v).type.rank; ++d)
+        if (regie_dim dim = graph->value(v).type.dims[d]; dim < 0 && dim != REGIE_DIM_UNKNOWN)
+          symbolic.insert(dim);
+  auto set = [&](size_t symbol, int64_t size) {
+    symbol_values[symbol] = std::clamp(size, dims.symbol_at(symbol).lower, dims.symbol_at(symbol).upper);
+  };
+  // Every dimension must come out at `least` or more.
+  auto fits = [&](int64_t least) {
+    return std::all_of(symbolic.begin(), symbolic.end(), [&](regie_dim dim) {
+      auto size = dims.evaluate(dim, symbol_values);
+      return size.ok() && *size >= least;
+    });
+  };
+  symbol_values.resize(count);
+  for (int64_t least : {1, 0}) {
+    for (int64_t size = 1; size <= 1 << 14; size *= 2) {
+      for (size_t i = 0; i < count; ++i) set(i, size);
+      if (!fits(least)) continue;
+      // The others need not be as large as the one that asked for it.
+      for (size_t i = 0; i < count; ++i) {
+        const auto kept = symbol_values[i];
+        set(i, 1);
+        if (!fits(least)) symbol_values[i] = kept;
+      }
+      return;
+    }
   }
+  for (size_t i = 0; i < count; ++i) set(i, 1);
 }
 
 Result<int64_t> CompileState::reference_value(regie_dim dim) const {

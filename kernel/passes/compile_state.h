@@ -107,7 +107,8 @@ struct CompileState {
 
   // Engines of the target as views for the graph; opens the plug-ins.
   Status open_engines();
-  // Reference values of all symbols: 1, moved into the symbol's range.
+  // Reference values of all symbols: the least power of two in the symbol's range at which every dimension
+  // known so far is positive, 1 where nothing asks for more.
   void bind_symbols();
   Result<int64_t> reference_value(regie_dim dim) const;
   // The base of the chain of aliases, and through region arguments to the operand that the owner hands in.

@@ -75,7 +75,6 @@ Result<Compiled> compile_in(CompileState& state, const std::string& path, std::s
   REGIE_TRY(state.open_engines());
   state.bind_symbols();
   REGIE_TRY(run_pipeline(state, pipeline, {}, {"placed", "scheduled", "planned"}));
-  state.bind_symbols();
   REGIE_ASSIGN(std::shared_ptr<Model> model, emit_model(state, pipeline));
   if (options.verify) {
     REGIE_TRY(check_model(*model).while_doing("checking the model that was made"));

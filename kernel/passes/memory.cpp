@@ -305,7 +305,7 @@ Status run_memory_planner(CompileState& state, const Provider<regie_memory_table
       }
       describe_peak(state, members, &record);
     }
-    record.peak = answer.peak;
+    record.peak = (answer.peak + kAlignment - 1) / kAlignment * kAlignment;  // as the bound counts sizes
     record.lower_bound = answer.lower_bound;
     record.proven_optimal = members.empty() || answer.proven_optimal != 0;
     state.ledger.memory.push_back(std::move(record));

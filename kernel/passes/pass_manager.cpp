@@ -32,7 +32,12 @@ struct Step {
   const Manifest* manifest = nullptr;
   ConfigText config;
   regie_pass* object = nullptr;  // passes and rewrites: lives for the compile
-  size_t seen = 0;               // how much of the change log this object has been shown
+  bool changes_graph() const {
+    return std::holds_alternative<Provider<regie_pass_table>>(provided) ||
+           std::holds_alternative<Provider<regie_rewrite_table>>(provided) ||
+           std::holds_alternative<RulePass>(provided);
+  }
+  size_t seen = 0;  // how much of the change log this object has been shown
   bool first = true;
 };
 
@@ -206,9 +211,16 @@ Status Manager::check_properties(const Pipeline& pipeline, const GraphProperties
         if (!held.count(p))
           return missing("pass '" + step.use->name + "' in stage '" + pipeline.stages[s].name + "'", p,
                          step.use->where);
-      for (const std::string& p : texts(step.info->break_count, step.info->breaks)) {
-        if (held.erase(p)) broken_by[p] = step.use->name;
+      std::vector<std::string> breaks = texts(step.info->break_count, step.info->breaks);
+      // What changes the graph makes its schedule and plan stale, and its placement too unless the pass knows
+      // of it.
+      if (step.changes_graph()) {
+        breaks.insert(breaks.end(), {"scheduled", "planned"});
+        const auto needs = texts(step.info->require_count, step.info->requires_);
+        if (std::find(needs.begin(), needs.end(), "placed") == needs.end()) breaks.push_back("placed");
       }
+      for (const std::string& p : breaks)
+        if (held.erase(p)) broken_by[p] = step.use->name;
       for (const std::string& p : texts(step.info->establish_count, step.info->establishes)) held.insert(p);
     }
   }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ir/edit.h"
+#include "text/text.h"
 
 namespace regie {
 
@@ -170,11 +171,27 @@ Result<PluginOpSet::Inferred> PluginOpSet::inferred(const Graph& graph, uint32_t
   return std::move(call.result);
 }
 
+namespace {
+// What a text graph says of a result may be less than is inferred, but not something else.
+bool contradicts(const regie_type& said, const regie_type& inferred) {
+  if (said.rank < 0 || inferred.rank < 0) return false;
+  if (said.elem != inferred.elem || said.rank != inferred.rank) return true;
+  for (int32_t d = 0; d < said.rank; ++d)
+    if (said.dims[d] >= 0 && inferred.dims[d] >= 0 && said.dims[d] != inferred.dims[d]) return true;
+  return false;
+}
+}  // namespace
+
 Status PluginOpSet::infer(Graph& graph, uint32_t node) const {
   REGIE_ASSIGN(Inferred r, inferred(graph, node));
   const regie_node& n = graph.node(node);
   for (uint32_t i = 0; i < n.result_count; ++i) {
     if (n.results[i] == REGIE_NONE) continue;
+    if (contradicts(graph.value(n.results[i]).type, r.types[i]))
+      return invalid_model(graph.describe_value(n.results[i]) + " is said to be " +
+                               print_type(graph, graph.value(n.results[i]).type) + ", but is " +
+                               print_type(graph, r.types[i]),
+                           graph.describe_node(node));
     graph.set_type(n.results[i], r.types[i]);
     if (r.has_content[i]) graph.set_content(n.results[i], r.contents[i]);
   }

@@ -1,5 +1,7 @@
 #include "passes/rule_pass.h"
 
+#include <filesystem>
+
 #include "rules/rules.h"
 
 namespace regie {
@@ -57,6 +59,10 @@ Result<RulePass> RulePass::create(const CompileState& state, const PassUse& use)
     std::string stem = name.ends_with(".toml") && name.find('/') == std::string::npos
                            ? name.substr(0, name.size() - 5)
                            : name;
+    if (std::error_code error; name.ends_with(".toml") && std::filesystem::is_regular_file(name, error)) {
+      paths.push_back(name);
+      continue;
+    }
     auto path = state.plugins->find_config("rules", stem);
     if (!path.ok()) return std::move(std::move(path).status().set_where(use.where));
     paths.push_back(*path);

@@ -130,6 +130,36 @@ std::vector<Case> cases() {
          return compile_pipeline(s, "schema = 1\nname = \"p\"\nextends = \"" + s.path("p.toml") + "\"\n");
        },
        {"p.toml"}},
+      {"pipeline: change after the schedule",
+       [](Scratch& s) {
+         return compile_pipeline(s,
+                                 "schema = 1\nname = \"p\"\nextends = \"unoptimised\"\n[[stage]]\nname = "
+                                 "\"late\"\nafter = \"schedule\"\npasses = [\"remove-dead\"]\n");
+       },
+       {"remove-dead", "scheduled"}},
+      {"pipeline: fusion after the plan",
+       [](Scratch& s) {
+         return compile_pipeline(s,
+                                 "schema = 1\nname = \"p\"\nextends = \"default\"\n[[stage]]\nname = "
+                                 "\"late\"\nafter = \"plan\"\npasses = [{ pass = \"apply-rules\", rules = "
+                                 "[\"conv\"] }]\n");
+       },
+       {"apply-rules", "placed"}},
+      {"pipeline and no optimisation",
+       [](Scratch&) { return "compile " + shell_word(kDigits) + " -o OUT --no-optimise --pipeline default"; },
+       {"pipeline", "not both"}},
+      {"absent plug-in folder",
+       [](Scratch& s) {
+         return "compile " + shell_word(kDigits) + " -o OUT --plugin-path " + shell_word(s.path("none"));
+       },
+       {"none"}},
+      {"opt: a type that cannot be",
+       [](Scratch& s) {
+         return "opt " +
+                shell_word(s.write("g.rg", "graph @g(%x: f32[4]) -> (%y) {\n  %y: f32[5] = Relu(%x)\n}\n")) +
+                " --passes infer-shapes";
+       },
+       {"f32[5]", "f32[4]"}},
       {"target: unknown key",
        [](Scratch& s) {
          return "compile " + shell_word(kDigits) + " -o OUT --target " +

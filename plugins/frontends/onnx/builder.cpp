@@ -153,8 +153,10 @@ void Builder::check_operators() {
             (u.count > 1 ? " and " + std::to_string(u.count - 1) + " more" : "") + ")";
   }
   context_.at("", "");
-  context_.unsupported(text + (unknown.size() == 1 ? " is" : " are") +
-                       " not supported; docs/frontend.md lists the operators that are");
+  context_.unsupported(
+      text + (unknown.size() == 1 ? " is" : " are") +
+      " not supported; `regie plugins describe ops-standard` lists the operators that are, and a plug-in "
+      "may bring more (docs/plugin.md)");
 }
 
 void Builder::outputs(const Scope& scope) {

@@ -18,8 +18,8 @@ constexpr uint64_t kSmall = 64 << 10;  // and anything up to this size is worth 
 
 constexpr regie_str kRequires[] = {lit("shapes-known")};
 constexpr regie_option_info kOptions[] = {
-    {lit("budget-bytes"), lit("16777216"), lit("greatest size of the results of one node")},
-    {lit("total-bytes"), lit("268435456"), lit("greatest size of all results together")},
+    {lit("budget-bytes"), lit("268435456"), lit("greatest size of the results of one node")},
+    {lit("total-bytes"), lit("2147483648"), lit("greatest size of all results together")},
 };
 constexpr regie_pass_info kInfo = pass_info({
     .name = "fold-constants",

@@ -44,8 +44,7 @@ int main(int argc, char** argv) {
       break;
     }
     for (int32_t d = 0; d < port.rank; ++d) {
-      dims[i * 16 + (size_t)d] =
-          port.dims[d] < 0 ? 1 : port.dims[d]; /* a symbolic dimension: any size in its range */
+      dims[i * 16 + (size_t)d] = port.reference_dims[d]; /* a symbolic dimension: any size in its range */
       count *= dims[i * 16 + (size_t)d];
     }
     in[i].elem = port.elem;

@@ -43,6 +43,7 @@ typedef struct regie_port {
   int32_t rank;
   const int64_t* dims;
   const char* dims_text;
+  const int64_t* reference_dims; /* the sizes that the model was planned for: no dimension is symbolic here */
 } regie_port;
 
 REGIE_API const char* regie_version(void);
