@@ -54,7 +54,6 @@ class Checker {
     if (m_.devices.empty()) return bad("the model names no device");
     if (m_.spaces.empty()) return bad("the model has no memory space; space 0 must be the host's");
     if (m_.programs.empty()) return bad("the model has no program");
-    if (!m_.unused.empty()) return bad("a reserved field is set");
     for (size_t n : {m_.symbols.size(), m_.expressions.size(), m_.types.size(), m_.devices.size(),
                      m_.spaces.size(), m_.buffers.size(), m_.weights.size(), m_.kernels.size(),
                      m_.programs.size(), m_.inputs.size(), m_.outputs.size()})

@@ -151,7 +151,6 @@ struct Model {
   std::vector<ModelKernel> kernels;
   std::vector<ModelProgram> programs;  // 0 is the main one
   std::vector<ModelPort> inputs, outputs;
-  std::vector<std::vector<Arg>> unused;  // reserved
 
   // Where an output comes from when no task writes it (a constant, an input, or a buffer shared with another
   // output).

@@ -56,13 +56,10 @@ Result<std::unique_ptr<Graph>> read_graph(CompileState& state, const std::string
   return parse(model->portable_graph, path + " (portable graph)", parse_options);
 }
 
-Result<Compiled> compile_in(CompileState& state, const std::string& path, std::span<const std::byte> bytes) {
+Result<Compiled> compile_in(CompileState& state, const Pipeline& pipeline, const std::string& path,
+                            std::span<const std::byte> bytes) {
   const CompileOptions& options = state.options;
   auto start = std::chrono::steady_clock::now();
-  REGIE_ASSIGN(Pipeline pipeline, load_pipeline(*state.plugins, !options.pipeline.empty() ? options.pipeline
-                                                                : options.optimise        ? "default"
-                                                                                          : "unoptimised"));
-  REGIE_ASSIGN(state.target, load_target(*state.plugins, options.target));
   REGIE_ASSIGN(state.graph, read_graph(state, path, bytes));
   state.ledger.operators_imported = state.graph->live_node_count();
   VerifyOptions verify_options;
@@ -94,7 +91,11 @@ Result<Compiled> compile(const std::shared_ptr<PluginHost>& plugins, const std::
   state.plugins = plugins;
   state.source = path;
   REGIE_ASSIGN(state.ops, PluginOpSet::create(plugins));
-  auto compiled = compile_in(state, path, bytes);
+  REGIE_ASSIGN(Pipeline pipeline, load_pipeline(*plugins, !options.pipeline.empty() ? options.pipeline
+                                                          : options.optimise        ? "default"
+                                                                                    : "unoptimised"));
+  REGIE_ASSIGN(state.target, load_target(*plugins, options.target));
+  auto compiled = compile_in(state, pipeline, path, bytes);
   if (!compiled.ok()) {
     Status s = std::move(compiled).status();
     bool other_file = s.code() == REGIE_INVALID_INPUT && s.where().find(".toml") != std::string::npos;

@@ -238,6 +238,9 @@ std::vector<Case> cases() {
                 " --passes infer-shapes";
        },
        {"g.rg:2", "%z"}},
+      {"opt: no text",
+       [](Scratch&) { return "opt " + shell_word(kDigits) + " --passes infer-shapes"; },
+       {"digits.onnx", "no graph in text form"}},
       {"opt: unknown pass",
        [](Scratch& s) {
          return "opt " +
