@@ -23,7 +23,7 @@ struct EditNote {
 
 struct AppliedPatch {
   std::string title;
-  std::vector<std::string> removed;  // "conv1 (Conv)": described before the removal
+  std::vector<std::string> removed;  // "conv1 (Op)": described before the removal
   std::vector<uint32_t> added;       // node ids
   uint32_t serial = 0;               // number within the compile, for bisection
 };

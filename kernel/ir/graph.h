@@ -110,7 +110,7 @@ class Graph {
   // Names of the graph's outputs, which outlive the values that they are read from. Never empty.
   std::string_view output_name(uint32_t index) const { return output_names_[index]; }
   std::string_view origin(uint32_t index) const { return view_str(origins_[index]); }
-  // "node 'conv1' (Conv)" for messages: the framework's name where there is one, its origins otherwise.
+  // "node 'conv1' (Op)" for messages: the framework's name where there is one, its origins otherwise.
   std::string describe_node(uint32_t node) const;
   std::string describe_value(uint32_t value) const;
 

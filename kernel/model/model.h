@@ -119,7 +119,7 @@ struct ModelTask {
   // Control flow: per program, where its results lie; they are copied to `results` unless they are there
   // already.
   std::vector<std::vector<Arg>> program_results;
-  std::string name;                  // node, for messages: "node 'conv1' (Conv)"
+  std::string name;                  // node, for messages: "node 'conv1' (Op)"
   std::vector<std::string> origins;  // framework operators
   uint64_t step = 0;                 // in the linearised program: the unit of buffer lifetimes
 };

@@ -15,7 +15,7 @@ namespace regie {
 
 namespace {
 
-// "model.onnx: node 'conv1' (Conv)": messages name the user's file first.
+// "model.onnx: node 'conv1' (Op)": messages name the user's file first.
 Status in_file(Status status, const std::string& file) {
   if (status.ok() || status.where().find(file) != std::string::npos) return status;
   Status named = Status::error(status.code(), status.message(),

@@ -70,7 +70,7 @@ Result<std::shared_ptr<SessionCore>> make_core(std::shared_ptr<const Model> mode
                                                std::shared_ptr<PluginHost> plugins,
                                                const SessionOptions& options);
 
-// "node 'conv1' (Conv)", or the task's number where it has no name; and the framework operators it came from.
+// "node 'conv1' (Op)", or the task's number where it has no name; and the framework operators it came from.
 std::string task_name(const Model& model, uint32_t program, uint32_t task);
 std::string task_story(const Model& model, uint32_t program, uint32_t task, const Device& device);
 

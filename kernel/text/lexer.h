@@ -16,7 +16,7 @@ namespace regie {
 enum class TokenKind : uint8_t {
   kEnd,         // of the text
   kError,       // `text` says what is wrong; reported by Lexer::unexpected
-  kIdentifier,  // Conv, regie.FusedConv, com.vendor.Op, _: letters, digits, '_'; dots between them
+  kIdentifier,  // Op, regie.Op, com.vendor.Op, _: letters, digits, '_'; dots between them
   kValue,       // %name  %"a/b:0"  %12 (unnamed: `quoted` false, all digits)  %name#2 (`occurrence` 2)
   kVariable,    // $name: rules only
   kString,      // "..." with \n \t \r \0 \\ \" \xHH

@@ -102,7 +102,7 @@ Status GraphParser::statement() {
   }
   node.at = lex_.peek();
   if (lex_.peek().kind != TokenKind::kIdentifier && lex_.peek().kind != TokenKind::kString)
-    return lex_.unexpected(named ? "an operator such as Relu" : "a node such as %y = Relu(%x), or '}'");
+    return lex_.unexpected(named ? "the name of an operator" : "a node such as %y = Op(%x), or '}'");
   node.spec.op = lex_.next().text;
   if (node.spec.op.empty()) return lex_.error(node.at, "an operator's name must not be empty");
   REGIE_TRY(operands(&node));
@@ -207,7 +207,7 @@ Status GraphParser::annotation(Node* node) {
   } else if (what.is("from")) {
     do {
       REGIE_ASSIGN(Token t,
-                   lex_.expect(TokenKind::kString, "an operator of the framework, as in \"conv1 (Conv)\""));
+                   lex_.expect(TokenKind::kString, "an operator of the framework, as in \"conv1 (Op)\""));
       node->spec.origins.push_back(g_.add_origin(t.text));
     } while (lex_.accept(","));
   } else if (what.is("after")) {

@@ -17,7 +17,7 @@ struct PrintOptions {
   uint64_t inline_elements =
       16;                   // constants up to this many elements print as [1, 2]; larger as digest("...")
   bool assignments = true;  // engine, stream, space, alias where assigned
-  bool provenance = true;   // @from("conv1 (Conv)")
+  bool provenance = true;   // @from("conv1 (Op)")
 };
 std::string print(const Graph& graph, const PrintOptions& options = {});
 std::string print_node(const Graph& graph, uint32_t node);  // one line
