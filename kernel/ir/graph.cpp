@@ -360,7 +360,7 @@ void Graph::kill_node(uint32_t node) {
     if (r != REGIE_NONE) kill_value(r);
   set_control(node, {});
   if (auto it = control_readers_.find(node); it != control_readers_.end()) {
-    std::vector<uint32_t> readers = std::move(it->second);
+    std::set<uint32_t> readers = std::move(it->second);
     control_readers_.erase(it);
     for (uint32_t reader : readers) {
       std::vector<uint32_t> left;

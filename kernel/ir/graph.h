@@ -10,6 +10,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -141,7 +142,7 @@ class Graph {
   void remove_node(uint32_t node);      // results must be unread; its regions die with it
   void remove_region(uint32_t region);  // a detached one, with all that is in it
   // Nodes that have `node` among their control edges.
-  std::span<const uint32_t> control_readers(uint32_t node) const;
+  const std::set<uint32_t>& control_readers(uint32_t node) const;
   void remove_value(uint32_t value);  // an unread constant or weight; or an unread argument
   // Out of its place to just before `before` (at the end of `region` if REGIE_NONE), which may be of another
   // region.
@@ -201,7 +202,7 @@ class Graph {
   std::vector<std::vector<regie_use>> uses_;             // by value
   std::vector<uint32_t*> operand_slots_;             // by node: place of each operand in its value's use list
   std::vector<std::vector<uint32_t>> result_slots_;  // by region: the same for region results
-  std::unordered_map<uint32_t, std::vector<uint32_t>> control_readers_;
+  std::unordered_map<uint32_t, std::set<uint32_t>> control_readers_;
   std::vector<Tensor> tensors_;       // by value
   std::vector<Tensor> attr_tensors_;  // keeps the bytes of tensor attributes
   std::vector<std::string> output_names_;

@@ -192,19 +192,21 @@ void Graph::set_control(uint32_t node, std::span<const uint32_t> control) {
   regie_node& n = nodes_[node];
   for (uint32_t k = 0; k < n.control_count; ++k) {
     auto it = control_readers_.find(n.control[k]);
-    if (it != control_readers_.end()) std::erase(it->second, node);
+    if (it != control_readers_.end()) it->second.erase(node);
   }
   std::vector<uint32_t> unique;
+  std::set<uint32_t> seen;
   for (uint32_t c : control)
-    if (std::find(unique.begin(), unique.end(), c) == unique.end()) unique.push_back(c);
+    if (seen.insert(c).second) unique.push_back(c);
   n.control = arena_.copy(std::span<const uint32_t>(unique));
   n.control_count = static_cast<uint32_t>(unique.size());
-  for (uint32_t c : unique) control_readers_[c].push_back(node);
+  for (uint32_t c : unique) control_readers_[c].insert(node);
 }
 
-std::span<const uint32_t> Graph::control_readers(uint32_t node) const {
+const std::set<uint32_t>& Graph::control_readers(uint32_t node) const {
+  static const std::set<uint32_t> kNone;
   auto it = control_readers_.find(node);
-  return it == control_readers_.end() ? std::span<const uint32_t>() : std::span<const uint32_t>(it->second);
+  return it == control_readers_.end() ? kNone : it->second;
 }
 
 void Graph::set_engines(std::vector<std::pair<std::string, regie_engine_ref>> engines) {
