@@ -159,7 +159,8 @@ regie_status plan_memory(uint32_t, const regie_host* host, const regie_config*,
     answer->peak = portfolio.peak();
     answer->lower_bound = p.lower_bound;
     answer->proven_optimal = portfolio.optimal();
-    answer->reserved = 0;
+    answer->proven_infeasible = 0;
+    answer->nodes = 0;
     if (portfolio.peak() > problem->capacity)
       throw Failure(
           REGIE_LIMIT,

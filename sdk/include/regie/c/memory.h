@@ -18,7 +18,14 @@ typedef struct regie_memory_buffer {
   uint64_t size;         /* bytes, at the reference shapes */
   uint64_t offset;       /* fixed place, or REGIE_OFFSET_FREE */
   uint64_t alignment;    /* power of two */
+  uint32_t group;        /* not 0: buffers of one group lie at one offset, whatever their lifetimes */
+  uint32_t reserved;
 } regie_memory_buffer;
+
+/* Two buffers that share no byte although their lifetimes are apart. */
+typedef struct regie_memory_conflict {
+  uint64_t first, second; /* indices of buffers */
+} regie_memory_conflict;
 
 typedef struct regie_memory_problem {
   uint32_t struct_size;
@@ -26,15 +33,18 @@ typedef struct regie_memory_problem {
   uint64_t buffer_count;
   const regie_memory_buffer* buffers;
   uint64_t capacity; /* bytes; UINT64_MAX: the less the better */
-  uint64_t
-      node_budget; /* of a search, 0: the planner's default; the answer is a function of the problem alone */
+  /* Of a search, in nodes; 0: the planner's default. The answer is a function of the problem alone. */
+  uint64_t node_budget;
+  uint64_t conflict_count;
+  const regie_memory_conflict* conflicts;
 } regie_memory_problem;
 
 typedef struct regie_memory_answer {
   uint64_t peak;        /* max(offset + size) */
   uint64_t lower_bound; /* greatest sum of sizes live at one step, sizes rounded up to alignment */
   uint32_t proven_optimal;
-  uint32_t reserved;
+  uint32_t proven_infeasible; /* with LIMIT: no plan of that capacity exists */
+  uint64_t nodes;             /* of the search that were visited */
 } regie_memory_answer;
 
 typedef struct regie_memory_table {
