@@ -281,7 +281,7 @@ Status run_memory_planner(CompileState& state, const Provider<regie_memory_table
       record.sum_of_tensors += b.size;
       if (b.size == 0) continue;  // takes no room wherever it is
       members.push_back(i);
-      problem_buffers.push_back({b.lower, b.upper, b.size, REGIE_OFFSET_FREE, b.alignment});
+      problem_buffers.push_back({b.lower, b.upper, b.size, REGIE_OFFSET_FREE, b.alignment, 0, 0});
     }
     record.buffers = static_cast<uint32_t>(members.size());
     regie_memory_answer answer{};

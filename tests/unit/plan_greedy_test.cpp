@@ -85,7 +85,7 @@ class PlanGreedy : public ::testing::Test {
 
 regie_memory_buffer buffer(uint64_t lower, uint64_t upper, uint64_t size, uint64_t alignment = 64,
                            uint64_t offset = REGIE_OFFSET_FREE) {
-  return {lower, upper, size, offset, alignment};
+  return {lower, upper, size, offset, alignment, 0, 0};
 }
 
 Buffers random_buffers(uint64_t seed, size_t count, uint64_t steps, uint64_t life, uint64_t size,
