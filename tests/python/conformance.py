@@ -185,7 +185,7 @@ def collect(kinds, engines, pattern):
 
 
 def table(found, domains, kinds):
-    print(f"{'suite':<24}{'engine':<14}{'tests':>7}{'passed':>8}{'wrong':>7}{'refused':>9}{'crashed':>9}{'share':>9}")
+    print(f"{'suite':<32}{'engine':<14}{'tests':>7}{'passed':>8}{'wrong':>7}{'refused':>9}{'crashed':>9}{'share':>9}")
     groups = [(f"{k} ({d})" if k == "node" else k, k, d) for k in kinds
               for d in sorted({domains[t] for t in domains if t[0] == k} if k == "node" else {""})]
     for title, kind, domain in groups:
@@ -193,13 +193,13 @@ def table(found, domains, kinds):
             chosen = [r[0] for t, r in results.items() if t[0] == kind and (not domain or domains[t] == domain)]
             count = {o: chosen.count(o) for o in ("passed", "wrong", "refused", "crashed")}
             share = f"{100 * count['passed'] / len(chosen):.1f} %" if chosen else "-"
-            print(f"{title:<24}{engine:<14}{len(chosen):>7}{count['passed']:>8}{count['wrong']:>7}{count['refused']:>9}"
+            print(f"{title:<32}{engine:<14}{len(chosen):>7}{count['passed']:>8}{count['wrong']:>7}{count['refused']:>9}"
                   f"{count['crashed']:>9}{share:>9}")
 
 
 def shortened(words):
     """A reason without folders and figures that change."""
-    return re.sub(r"/\S*/", "", " ".join(words.split()))[:200]
+    return re.sub(r"/\S*/", "", " ".join(words.split()))[:110]
 
 
 def lines(results):

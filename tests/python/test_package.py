@@ -185,6 +185,19 @@ class Package(unittest.TestCase):
             runner.join()
         self.assertGreater(len(counted), 5)
 
+    def test_what_the_documents_show(self):
+        root = pathlib.Path(__file__).resolve().parents[2]
+        for page in (root / "docs" / "python.md", root / "sdk" / "python" / "README.md"):
+            text = page.read_text()
+            blocks = text.split("```python\n")[1:]
+            self.assertTrue(blocks)
+            with tempfile.TemporaryDirectory() as folder:
+                os.symlink(root / "tests", os.path.join(folder, "tests"))
+                os.symlink(DIGITS, os.path.join(folder, "model.onnx"))
+                for block in blocks:
+                    subprocess.run([sys.executable, "-c", block.split("```")[0]], cwd=folder, check=True,
+                                   stdout=subprocess.DEVNULL)
+
     def test_backend_of_onnx(self):
         model = onnx.load(DIGITS)
         self.assertTrue(regie.onnx_backend.supports_device("CPU"))
