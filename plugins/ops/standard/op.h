@@ -173,7 +173,7 @@ std::span<const Op> cast_ops();
 std::span<const Op> conv_ops();
 std::span<const Op> pool_ops();
 std::span<const Op> matmul_ops();
-std::span<const Op> attention_ops();
+std::span<const Op> fused_attention_ops();
 std::span<const Op> norm_ops();
 std::span<const Op> reduce_ops();
 std::span<const Op> view_ops();

@@ -123,6 +123,6 @@ constexpr Op table[] = {
 
 }  // namespace
 
-std::span<const Op> attention_ops() { return table; }
+std::span<const Op> fused_attention_ops() { return table; }
 
 }  // namespace regie::ops
