@@ -126,6 +126,7 @@ class Parser {
       return at_.error("unknown function '" + name + "'" + (near ? "; did you mean '" + *near + "'?" : ""));
     }
     at_.next(), at_.next();
+    const size_t outside = values_ ? values_->size() : 0;
     RuleExpr e;
     e.kind = RuleExpr::Kind::kCall;
     e.function = info->function;
@@ -148,6 +149,10 @@ class Parser {
                        (info->most > info->least ? " or " + std::to_string(info->most) : "") +
                        " argument(s), has " + std::to_string(e.args.size()));
     at_.next();
+    // What has a default for an absent value asks for no presence.
+    const bool defaults =
+        e.function == RuleFunction::kDefault || (e.function == RuleFunction::kScalar && e.args.size() == 2);
+    if (values_ && defaults) values_->resize(outside);
     return e;
   }
 

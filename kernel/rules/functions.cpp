@@ -12,7 +12,7 @@ constexpr int64_t kMaxList = 1024;
 
 constexpr FunctionInfo kFunctions[] = {
     {"rank", RuleFunction::kRank, 1, 1, true},        {"dim", RuleFunction::kDim, 2, 2, true},
-    {"dims", RuleFunction::kDims, 1, 1, true},        {"elem", RuleFunction::kElem, 1, 1, true},
+    {"dims", RuleFunction::kDims, 1, 2, true},        {"elem", RuleFunction::kElem, 1, 1, true},
     {"count", RuleFunction::kCount, 1, 1, true},      {"scalar", RuleFunction::kScalar, 1, 2, true},
     {"ints", RuleFunction::kInts, 1, 1, true},        {"range", RuleFunction::kRange, 2, 2, false},
     {"len", RuleFunction::kLen, 1, 1, false},         {"at", RuleFunction::kAt, 2, 2, false},
@@ -47,13 +47,16 @@ std::optional<AttrValue> call_value(const RuleExpr& e, const MatchState& m) {
       return from_dim(type.dims[i]);
     }
     case RuleFunction::kDims: {
-      std::vector<int64_t> list;
-      for (int32_t i = 0; i < type.rank; ++i) {
-        if (type.dims[i] < 0) return std::nullopt;
-        list.push_back(type.dims[i]);
+      int64_t from = 0;
+      if (e.args.size() == 2) {
+        auto first = evaluate_expr(e.args[1], m);
+        if (!first || first->kind != REGIE_ATTR_INT) return std::nullopt;
+        from = first->i < 0 ? first->i + type.rank : first->i;
       }
-      if (type.rank < 0) return std::nullopt;
-      return AttrValue::integers("", std::move(list));
+      if (type.rank < 0 || from < 0 || from > type.rank) return std::nullopt;
+      for (int64_t i = from; i < type.rank; ++i)
+        if (type.dims[i] < 0) return std::nullopt;
+      return AttrValue::integers("", std::vector<int64_t>(type.dims + from, type.dims + type.rank));
     }
     case RuleFunction::kCount: {
       if (type.rank < 0) return std::nullopt;
