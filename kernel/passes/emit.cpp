@@ -343,6 +343,7 @@ Result<ModelTask> Emitter::make_task(const ScheduledTask& t) {
   task.threads = state_.options.threads;
   task.step = t.step;
   task.name = g_.describe_node(t.node);
+  task.op = view(n.op);
   for (uint32_t i = 0; i < n.origin_count; ++i) task.origins.emplace_back(g_.origin(n.origins[i]));
   for (uint32_t v : g_.operands(t.node)) {
     REGIE_ASSIGN(Arg a, locate(v));

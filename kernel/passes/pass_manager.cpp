@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/progress.h"
 #include "base/toml.h"
 #include "ir/edit.h"
 #include "ir/verify.h"
@@ -475,6 +476,7 @@ Status Manager::run(const Pipeline& pipeline) {
   if (!state_.options.dump.empty()) REGIE_TRY(dump(0, "import"));
   for (size_t i = 0; i < pipeline.stages.size(); ++i) {
     const Stage& stage = pipeline.stages[i];
+    report_progress(("compiling: " + stage.name).c_str(), i + 1, pipeline.stages.size());
     REGIE_TRY(run_stage(stage, steps_[i]).while_doing("in stage '" + stage.name + "'"));
     if (!state_.options.dump.empty()) REGIE_TRY(dump(i + 1, stage.name));
     if (state_.options.verify) {
