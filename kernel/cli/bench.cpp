@@ -178,8 +178,11 @@ int command_bench(const Arguments& arguments) {
   Opened opened;
   if (int code = open_model(path, values, {values["seed"].as<uint64_t>()}, &opened)) return code;
   Figures figures;
-  figures.threads =
-      values.count("threads") ? static_cast<uint32_t>(std::stoul(values["threads"].as<std::string>())) : 0;
+  if (values.count("threads")) {
+    auto threads = threads_of(values);
+    if (!threads.ok()) return report(threads.status());
+    figures.threads = *threads;
+  }
   if (regie_status s = measure(opened, plan, &figures)) return report_api(s);
   const Summary summary = summarise(figures.samples);
   if (values.count("json"))

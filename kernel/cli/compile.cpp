@@ -42,16 +42,13 @@ void print_memory(const Json& report) {
 }
 
 void print_engines(const Json& report) {
-  std::map<std::string, std::pair<uint64_t, uint64_t>> engines;  // operators, of them by reference kernels
-  for (const Json& p : report.value("placements", Json::array())) {
-    auto& [all, reference] = engines[p["engine"].get<std::string>()];
-    ++all;
-    reference += p.value("reference", false);
-  }
   std::string text;
-  for (const auto& [name, counts] : engines)
-    text += (text.empty() ? "" : ", ") + count_of(counts.first, "operator") + " on " + name +
-            (counts.second ? " (" + grouped(counts.second) + " by reference kernels)" : "");
+  for (const Json& e : report.value("engines", Json::array())) {
+    std::string part = count_of(e["operators"], "operator") + " on " + e["name"].get<std::string>(), more;
+    if (uint64_t n = e["reference_operators"]) more = grouped(n) + " by reference kernels";
+    if (uint64_t n = e["views"]) more += (more.empty() ? "" : ", ") + grouped(n) + " as views";
+    text += (text.empty() ? "" : ", ") + part + (more.empty() ? "" : " (" + more + ")");
+  }
   line("engines", text);
 }
 

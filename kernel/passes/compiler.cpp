@@ -91,6 +91,7 @@ Result<Compiled> compile(const std::shared_ptr<PluginHost>& plugins, const std::
                          std::span<const std::byte> bytes, const CompileOptions& options) {
   CompileState state;
   state.options = options;
+  state.ledger.everything = options.explain;
   state.plugins = plugins;
   state.source = path;
   REGIE_ASSIGN(state.ops, PluginOpSet::create(plugins));
