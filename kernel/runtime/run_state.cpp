@@ -130,7 +130,9 @@ Status RunState::run(std::span<const regie_tensor> inputs, std::span<regie_tenso
 
 void RunState::set_profiling(bool on) {
   profiling_ = on;
-  if (on) times_.reserve(issued_.capacity());
+  if (!on) return;
+  times_.reserve(issued_.capacity());
+  clock_offsets_.resize(core_->devices.size());
 }
 
 }  // namespace regie
