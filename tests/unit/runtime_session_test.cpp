@@ -241,11 +241,37 @@ TEST(RuntimeSession, PackedWeightsAndWeightsOnTheDevice) {
   EXPECT_THAT(a.outputs[0].values, ElementsAre(16, 32));
 }
 
+  b.m.programs[0].tasks.back().kernel_weights = {REGIE_NONE, packed.index};
 TEST(RuntimeSession, ScratchInAndOutsideOfThePlan) {
   for (const int64_t planned : {0, 64, 256}) {
     for (const bool symbolic : {false, true}) {
       ModelBuilder b;
       const uint32_t acc = b.device("acc", "fake_async", {{"visible", "1"}});
+// A constant that a device reads while it prepares is as long as its type at each shape, not at the reference
+// alone.
+TEST(RuntimeSession, AWeightThatIsTooShortAtOtherShapes) {
+  for (const bool packed : {false, true}) {
+    ModelBuilder b;
+    const uint32_t cpu = b.device("cpu", "fake_inline");
+    b.space("host", cpu);
+    b.input("x", 0);
+    const ModelDim n = b.symbol("N", 0, 0, 1, 1000000, 2);
+    const uint32_t t = b.f32({n});
+    b.m.inputs[0].type = t;
+    const Arg x{Arg::kInput, 0, 0, t, false};
+    const Arg w = b.weight({1, 2}, t);
+    b.launch(cpu, 0, "add", {x, w}, {b.output("y", t)});
+    if (packed) b.m.programs[0].tasks.back().kernel_weights = {REGIE_NONE, w.index};
+    Result<std::shared_ptr<Session>> session = open(b.finish());
+    ASSERT_TRUE(session.ok()) << session.status().to_string();
+    std::shared_ptr<Context> context = (*session)->acquire().value();
+    EXPECT_TRUE(run(*context, {row({1, 2})}, 1).status.ok());
+    const Answer longer = run(*context, {Floats{{1000000}, std::vector<float>(1000000)}}, 1);
+    EXPECT_EQ(longer.status.code(), REGIE_CORRUPT) << longer.status.to_string();
+    EXPECT_THAT(longer.status.to_string(), HasSubstr("node 't0'"));
+  }
+}
+
       b.space("host", acc);
       b.input("x", 0);
       const ModelDim n = symbolic ? b.symbol("N", 0, 0, 1, 9, 2) : 2;

@@ -167,6 +167,8 @@ void check_tensors(const DnnlBlob& blob, const PrepareRequest& r) {
     throw Failure(REGIE_INVALID_INPUT, "kernel for " + blob.op.op() +
                                            ": operands and results are not of the types that it "
                                            "was compiled for");
+  regie::sdk::check_bytes(r.operands, r.operand_count, "operand", blob.packed_operand);
+  regie::sdk::check_bytes(r.results, r.result_count, "result");
 }
 
 regie_executable* prepare_dnnl(regie_loaded_kernel& kernel, const DnnlBlob& blob, const PrepareRequest& r,
