@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/progress.h"
 #include "ir/verify.h"
+#include "model/check.h"
 #include "model/file.h"
 #include "model/plan_check.h"
 #include "passes/importer.h"
@@ -112,7 +113,9 @@ Result<std::string> optimise_text(const std::shared_ptr<PluginHost>& plugins, st
                                   const std::string& file_name, const Pipeline& pipeline,
                                   const CompileOptions& options) {
   REGIE_ASSIGN(auto ops, PluginOpSet::create(plugins));
-  REGIE_ASSIGN(auto graphs, parse_all(text, file_name));
+  ParseOptions parse_options;
+  parse_options.max_depth = kMaxProgramDepth;
+  REGIE_ASSIGN(auto graphs, parse_all(text, file_name, parse_options));
   std::string out;
   for (auto& graph : graphs) {
     CompileState state;

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/names.h"
 #include "ir/verify.h"
+#include "model/check.h"
 #include "text/text.h"
 
 namespace regie {
@@ -417,7 +418,9 @@ Result<std::unique_ptr<Graph>> import_text(const OpSet& ops, std::string_view te
     return invalid_input(
         "option '" + options.front().first + "' is for models of frameworks; a .rg graph says it itself",
         path);
-  REGIE_ASSIGN(std::unique_ptr<Graph> graph, parse(text, path));
+  ParseOptions parse_options;
+  parse_options.max_depth = kMaxProgramDepth;
+  REGIE_ASSIGN(std::unique_ptr<Graph> graph, parse(text, path, parse_options));
   REGIE_TRY(infer_missing(*graph, ops, path));
   return graph;
 }

@@ -28,8 +28,8 @@ struct ParseOptions {
   // the constant is abstract (its type alone).
   std::function<Tensor(std::string_view digest, regie_elem elem, std::span<const int64_t> dims)> constants;
 };
-// A sound graph (ir/verify.h), or INVALID_INPUT "file:line:column: ..." with what was expected. Depth, size
-// and numbers are limited by memory only: nested regions cost no stack.
+// A sound graph (ir/verify.h), or INVALID_INPUT "file:line:column: ..." with what was expected. Size and
+// numbers are limited by memory only: nested regions cost no stack.
 Result<std::unique_ptr<Graph>> parse(std::string_view text, const std::string& file_name,
                                      const ParseOptions& options = {});
 // All graphs of a file, in order.
