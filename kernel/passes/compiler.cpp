@@ -36,6 +36,26 @@ void keep_portable(CompileState& state) {
 }
 
 // A framework's file, a text graph, or an offline model, whose portable graph is compiled again.
+// The graph and the weights come from the same file, but nothing makes them agree except this.
+Result<Tensor> portable_constant(const Model& model, std::string_view digest, regie_elem elem,
+                                 std::span<const int64_t> dims) {
+  auto wrong = [&](const std::string& why) {
+    return corrupt("the portable graph's constant " + std::string(digest) + " " + why +
+                   "; compile the framework's file again");
+  };
+  auto it = model.portable_constants.find(std::string(digest));
+  if (it == model.portable_constants.end()) return wrong("is not in the file");
+  const ModelWeight& w = model.weights[it->second];
+  const int64_t count = element_count(dims);
+  const uint64_t need = elem_bytes(elem, static_cast<uint64_t>(count));
+  if (w.layout != kPortable || elem == REGIE_STRING || count == INT64_MAX || need != w.size)
+    return wrong("is " + std::string(elem_name(elem)) + " of " + std::to_string(count) +
+                 " elements, but has " + std::to_string(w.size) + " bytes there");
+  Tensor t = Tensor::borrow(elem, dims, model.weight_bytes.data() + w.offset, model.weight_owner);
+  if (t.digest() != digest) return wrong("has other bytes there");
+  return t;
+}
+
 Result<std::unique_ptr<Graph>> read_graph(CompileState& state, const std::string& path,
                                           std::span<const std::byte> bytes) {
   const auto& options = state.options.import_options;
@@ -49,11 +69,10 @@ Result<std::unique_ptr<Graph>> read_graph(CompileState& state, const std::string
         "`" + options.front().first + "` needs the framework's file: an offline model's shapes are made",
         path);
   ParseOptions parse_options;
-  parse_options.constants = [&](std::string_view digest, regie_elem elem, std::span<const int64_t> dims) {
-    auto it = model->portable_constants.find(std::string(digest));
-    if (it == model->portable_constants.end()) return Tensor();
-    const ModelWeight& w = model->weights[it->second];
-    return Tensor::borrow(elem, dims, model->weight_bytes.data() + w.offset, model->weight_owner);
+  parse_options.max_depth = kMaxProgramDepth;
+  parse_options.constants = [&](std::string_view digest, regie_elem elem,
+                                std::span<const int64_t> dims) -> Result<Tensor> {
+    return portable_constant(*model, digest, elem, dims);
   };
   return parse(model->portable_graph, path + " (portable graph)", parse_options);
 }

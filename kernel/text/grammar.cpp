@@ -227,7 +227,12 @@ Result<Tensor> parse_tensor_data(Lexer& lexer, regie_elem elem, std::span<const 
   lexer.next();
   REGIE_ASSIGN(Token digest, lexer.expect(TokenKind::kString, "a digest"));
   REGIE_TRY(lexer.expect(")"));
-  return options.constants ? options.constants(digest.text, elem, dims) : Tensor();
+  if (!options.constants) return Tensor();
+  Result<Tensor> found = options.constants(digest.text, elem, dims);
+  if (found.ok()) return found;
+  Status status = std::move(found).status();
+  status.set_where(lexer.place(digest));
+  return status;
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "model/file.h"
 #include "regie_test_paths.h"
 #include "support/process.h"
 
@@ -357,3 +358,58 @@ TEST(BadInput, FailedWriteKeepsTheOldFile) {
 
 }  // namespace
 }  // namespace regie::test
+// The portable graph of a sound file against weights that are not its constants'.
+TEST(BadInput, WeightsThatAreNotThePortableGraphs) {
+  const std::shared_ptr<const Model> good = load_model(good_rgm()).value();
+  ASSERT_GE(good->portable_constants.size(), 2u);
+  const uint32_t first = good->portable_constants.begin()->second;
+  using Change = std::function<void(Model*, std::vector<std::byte>*)>;
+  struct Spoilt {
+    const char* name;
+    Change change;
+    const char* says;
+  };
+  const Spoilt all[] = {
+      {"a flipped bit",
+       [&](Model* m, std::vector<std::byte>* bytes) { (*bytes)[m->weights[first].offset] ^= std::byte{1}; },
+       "has other bytes there"},
+      {"another constant",
+       [](Model* m, std::vector<std::byte>*) {
+         std::swap(m->portable_constants.begin()->second, std::next(m->portable_constants.begin())->second);
+       },
+       " bytes there"},
+      {"too short",
+       [&](Model* m, std::vector<std::byte>*) {
+         m->weights.push_back({m->weights[first].offset, 4, "portable", ""});
+         m->portable_constants.begin()->second = static_cast<uint32_t>(m->weights.size() - 1);
+       },
+       "elements, but has 4 bytes"},
+      {"packed",
+       [&](Model* m, std::vector<std::byte>*) {
+         ModelWeight w = m->weights[first];
+         w.layout = "opaque:e:1";
+         m->weights.push_back(w);
+         m->portable_constants.begin()->second = static_cast<uint32_t>(m->weights.size() - 1);
+       },
+       "elements, but has"},
+      {"none",
+       [](Model* m, std::vector<std::byte>*) { m->portable_constants.erase(m->portable_constants.begin()); },
+       "is not in the file"},
+  };
+  for (const Spoilt& s : all) {
+    SCOPED_TRACE(s.name);
+    Scratch scratch;
+    Model m = *good;
+    std::vector<std::byte> bytes(good->weight_bytes.begin(), good->weight_bytes.end());
+    s.change(&m, &bytes);
+    m.weight_bytes = bytes;
+    ASSERT_TRUE(save_model(m, scratch.path("m.rgm")).ok());
+    ProcessResult r = run_regie("compile " + shell_word(scratch.path("m.rgm")) + " -o " +
+                                shell_word(scratch.path("out.rgm")));
+    EXPECT_EQ(r.exit_code, 2) << r.err;
+    EXPECT_NE(r.err.find("m.rgm"), std::string::npos) << r.err;
+    EXPECT_NE(r.err.find(s.says), std::string::npos) << r.err;
+    EXPECT_FALSE(std::filesystem::exists(scratch.path("out.rgm")));
+  }
+}
+
