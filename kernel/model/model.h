@@ -99,6 +99,9 @@ struct Arg {
   uint64_t offset = 0;    // bytes into the buffer
   uint32_t type = 0;      // index into types
   bool constant = false;  // kWeight that is the value of a constant operand, or a packed form of it
+  // Which value of the graph is read or written here: equal for a value and its views, REGIE_NONE: not known.
+  // For check_plan, straight after a compile; a model file does not hold it.
+  uint32_t value = REGIE_NONE;
 };
 
 enum class TaskKind : uint8_t {
