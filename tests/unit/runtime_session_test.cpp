@@ -157,9 +157,14 @@ TEST(RuntimeSession, WrongInputsAreNamed) {
   EXPECT_THAT(refused(Floats{{2, 3}, std::vector<float>(6)}.view()),
               HasSubstr("input 'x' must be f32[N,2], but is f32[2,3]: dimension 1 must be 2, not 3"));
   EXPECT_THAT(refused(row({1, 2}).view()),
-              HasSubstr("must be f32[N,2], but is f32[2]: it must have 2 dimensions"));
+              HasSubstr("must be f32[N,2], but is f32 of rank 1: it must have 2 dimensions"));
   Floats good = rows(2);
   regie_tensor t = good.view();
+  for (const int32_t rank : {3, INT32_MAX}) {  // there are only two dimensions to read
+    t.rank = rank;
+    EXPECT_THAT(refused(t), HasSubstr("but is f32 of rank " + std::to_string(rank) + ": it must have 2"));
+  }
+  t = good.view();
   t.elem = REGIE_I32;
   EXPECT_THAT(refused(t), HasSubstr("must be f32[N,2], but is i32[2,2]: the element type differs"));
   t = good.view();
@@ -236,17 +241,12 @@ TEST(RuntimeSession, PackedWeightsAndWeightsOnTheDevice) {
   b.m.programs[0].tasks.back().kernel_weights = {REGIE_NONE, packed.index};
   b.copy(acc, 0, product, near_);
   b.launch(cpu, 0, "packed", {near_, packed}, {b.output("y", t)}, {2});
+  b.m.programs[0].tasks.back().kernel_weights = {REGIE_NONE, packed.index};
   const Answer a = run_once(b.finish(), {row({1, 2})});
   ASSERT_TRUE(a.status.ok()) << a.status.to_string();
   EXPECT_THAT(a.outputs[0].values, ElementsAre(16, 32));
 }
 
-  b.m.programs[0].tasks.back().kernel_weights = {REGIE_NONE, packed.index};
-TEST(RuntimeSession, ScratchInAndOutsideOfThePlan) {
-  for (const int64_t planned : {0, 64, 256}) {
-    for (const bool symbolic : {false, true}) {
-      ModelBuilder b;
-      const uint32_t acc = b.device("acc", "fake_async", {{"visible", "1"}});
 // A constant that a device reads while it prepares is as long as its type at each shape, not at the reference
 // alone.
 TEST(RuntimeSession, AWeightThatIsTooShortAtOtherShapes) {
@@ -272,6 +272,11 @@ TEST(RuntimeSession, AWeightThatIsTooShortAtOtherShapes) {
   }
 }
 
+TEST(RuntimeSession, ScratchInAndOutsideOfThePlan) {
+  for (const int64_t planned : {0, 64, 256}) {
+    for (const bool symbolic : {false, true}) {
+      ModelBuilder b;
+      const uint32_t acc = b.device("acc", "fake_async", {{"visible", "1"}});
       b.space("host", acc);
       b.input("x", 0);
       const ModelDim n = symbolic ? b.symbol("N", 0, 0, 1, 9, 2) : 2;
