@@ -30,9 +30,10 @@ uint16_t half(float x) {
 
 // Floats from a normal distribution, integers from 0 to 9, bools: the same for the same seed on every
 // machine.
-Tensor random_tensor(regie_elem elem, std::span<const int64_t> dims, std::mt19937_64& random) {
-  Tensor t = Tensor::zeros(elem, dims);
-  if (!t) return t;
+Result<Tensor> random_tensor(const regie_port& port, std::span<const int64_t> dims, std::mt19937_64& random) {
+  const regie_elem elem = port.elem;
+  const std::string name = "input '" + std::string(port.name) + "'";
+  REGIE_ASSIGN(Tensor t, Tensor::try_zeros(elem, dims, name));
   auto fill = [&](auto* data, auto make) {
     for (int64_t i = 0; i < t.count(); ++i) data[i] = make();
   };
@@ -75,7 +76,8 @@ Tensor random_tensor(regie_elem elem, std::span<const int64_t> dims, std::mt1993
       fill(static_cast<int8_t*>(data), [&] { return static_cast<int8_t>(random() % 10); });
       break;
     default:
-      return Tensor();
+      return unsupported(
+          "there are no random numbers of type " + std::string(elem_name(elem)) + port.dims_text, name);
   }
   return t;
 }
@@ -154,11 +156,7 @@ Result<std::vector<Tensor>> gather_inputs(const regie_model* model, const std::v
     if (!random)
       return invalid_input("input '" + name + "' is missing: give --input " + name +
                            "=file.npy, or --random SEED. Inputs: " + ports(model));
-    inputs[i] = random_tensor(p.elem, dims[i], *random);
-    if (!inputs[i])
-      return unsupported(
-          "there are no random numbers of type " + std::string(elem_name(p.elem)) + p.dims_text,
-          "input '" + name + "'");
+    REGIE_ASSIGN(inputs[i], random_tensor(p, dims[i], *random));
   }
   return inputs;
 }

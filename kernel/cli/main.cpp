@@ -77,6 +77,9 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "regie: out of memory\n");
+    return 2;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "regie: unexpected failure, please report it: %s\n", e.what());
   }

@@ -293,7 +293,11 @@ Status Importer::add_constant(uint32_t kind, const regie_tensor& t, regie_str na
         tensor = Tensor::borrow(t.elem, dims, data, m.owner);
         break;
       }
-  if (!tensor) tensor = Tensor::copy(t);
+  if (!tensor) {
+    Result<Tensor> copied = Tensor::try_copy(t, what);
+    if (!copied.ok()) return Status::error(copied.status().code(), copied.status().message(), place());
+    tensor = std::move(copied).value();
+  }
   *value = graph_->add_constant(here(), kind, std::move(tensor), view(name));
   return {};
 }
