@@ -122,8 +122,12 @@ Result<PluginOpSet::Inferred> PluginOpSet::inferred(const Graph& graph, uint32_t
   for (uint32_t i = 0; i < n.operand_count; ++i) {
     uint32_t v = n.operands[i];
     if (v != REGIE_NONE && graph.value(v).type.rank < 0 && graph.value(v).type.container == REGIE_TENSOR)
-      return internal_error("operand " + graph.describe_value(v) + " has no type yet",
-                            graph.describe_node(node));
+      return graph.value(v).kind == REGIE_VALUE_ARGUMENT && graph.value(v).owner == 0
+                 ? invalid_model(
+                       "the rank of " + graph.describe_value(v) + " is not known; write its dimensions",
+                       graph.describe_node(node))
+                 : internal_error("operand " + graph.describe_value(v) + " has no type yet",
+                                  graph.describe_node(node));
     fill_operand(graph, v, &call.operands[i], &call.contents[i]);
   }
   call.regions.resize(n.region_count);

@@ -48,6 +48,9 @@ std::vector<Case> cases() {
   auto model = [](std::string bytes) {
     return [bytes](Scratch& s) { return "compile " + shell_word(s.write("broken.onnx", bytes)) + " -o OUT"; };
   };
+  auto text = [](std::string graph) {
+    return [graph](Scratch& s) { return "compile " + shell_word(s.write("g.rg", graph)) + " -o OUT"; };
+  };
   std::string digits = slurp(kDigits), random;
   for (uint32_t i = 0, x = 12345; i < 4096; ++i)
     random += static_cast<char>((x = x * 1664525 + 1013904223) >> 24);
@@ -256,6 +259,64 @@ std::vector<Case> cases() {
                 " --passes infer-shapes";
        },
        {"Rleu"}},
+      {"run: more than there is memory",
+       [](Scratch&) { return "run " + shell_word(good_rgm()) + " --random 1 --shape x=10000000000,1,8,8"; },
+       {"input 'x', f32[10000000000,1,8,8], takes 2560000000000 bytes"}},
+      {"text: regions too deep",
+       [](Scratch& s) {
+         std::string text = "graph @g(%c: bool[], %x: f32[2]) -> (%y) {\n", end;
+         for (int i = 0; i < 20000; ++i) {
+           text += "%y: f32[2] = If(%c, %c, %x) region @then_branch(%c: bool[], %x: f32[2]) -> (%y) {\n";
+           end += "} region @else_branch(%c: bool[], %x: f32[2]) -> (%x) {}\n";
+         }
+         return "compile " + shell_word(s.write("deep.rg", text + "%y: f32[2] = Relu(%x)\n" + end + "}\n")) +
+                " -o OUT";
+       },
+       {"deep.rg:65:", "nested deeper than 64"}},
+      {"text: a dimension below 0",
+       text("graph @g(%x: f32[N]) -> (%y) where N in -5..2 {\n  %y: f32[N] = Relu(%x)\n}\n"),
+       {"g.rg:1:", "N", "below 0"}},
+      {"text: an input without rank",
+       text("graph @g(%x: f32[*]) -> (%y) {\n  %y = Relu(%x)\n}\n"),
+       {"g.rg", "Relu", "rank of value 'x'"}},
+      {"text: a tensor beyond all addresses",
+       text("graph @g(%x: f32[4611686018427387904,4]) -> (%y) {\n  %y: f32[4611686018427387904,4] = "
+            "Relu(%x)\n}\n"),
+       {"g.rg", "'x', f32[4611686018427387904,4], is larger than an address"}},
+      {"text: a result beyond all addresses",
+       text("graph @g(%x: f32[1]) -> (%y) {\n  %s: const i64[2] = [4294967296, 4294967296]\n"
+            "  %y: f32[4294967296,4294967296] = Expand(%x, %s) @name(\"big\")\n}\n"),
+       {"g.rg", "node 'big' (Expand)", "larger than an address"}},
+      {"text: an alias of an input",
+       text("graph @g(%x: f32[2]) -> (%y, %x as \"xx\") {\n  %y: f32[2] @alias(%x, 0) = Neg(%x) "
+            "@name(\"n\")\n}\n"),
+       {"g.rg", "node 'n' (Neg)", "@alias"}},
+      {"text: an alias of a constant",
+       text("graph @g(%x: f32[2]) -> (%c) {\n  %w: const f32[2] = [1.0, 2.0]\n"
+            "  %a: f32[2] @alias(%w, 0) = Neg(%x)\n  %c: f32[2] = Add(%a, %w)\n}\n"),
+       {"g.rg", "'a'"}},
+      {"text: an alias that ends beyond its base",
+       text("graph @g(%x: f32[4]) -> (%d) {\n  %a: f32[4] = Relu(%x)\n"
+            "  %b: f32[8] @alias(%a, 0) = Concat(%a, %a) {axis=0} @name(\"n\")\n  %d: f32[8] = Neg(%b)\n}\n"),
+       {"g.rg", "node 'n' (Concat)", "@alias"}},
+      {"text: an alias of what is still read",
+       text(
+           "graph @g(%x: f32[2]) -> (%c) {\n  %a: f32[2] = Relu(%x) @name(\"m\")\n"
+           "  %b: f32[2] @alias(%a, 0) = Neg(%a) @name(\"n\")\n  %c: f32[2] = Add(%a, %b) @name(\"o\")\n}\n"),
+       {"g.rg", "node 'o' (Add)", "node 'n' (Neg)", "overwritten", "@alias"}},
+      {"text: an alias of an output",
+       text("graph @g(%x: f32[2]) -> (%a, %b) {\n  %a: f32[2] = Relu(%x)\n"
+            "  %b: f32[2] @alias(%a, 0) = Neg(%a) @name(\"n\")\n}\n"),
+       {"g.rg", "node 'n' (Neg)", "overwritten", "@alias"}},
+      {"text: two live values in one place",
+       text("graph @g(%x: f32[4]) -> (%c) {\n  %a: f32[4] = Relu(%x)\n"
+            "  %b: f32[4] @alias(%a, 0) = Softmax(%a) {axis = 0} @name(\"n\")\n"
+            "  %t: f32[4] @alias(%a, 0) = Sigmoid(%a) @name(\"o\")\n  %c: f32[4] = Add(%b, %t)\n}\n"),
+       {"g.rg", "node 'o' (Sigmoid)", "overwritten", "@alias"}},
+      {"text: placed on an engine that the target does not have",
+       text("graph @g(%x: f32[2]) -> (%y) on \"tpu\" = \"tpu0\" 1 space 1, \"cpu\" = \"cpu\" 0 space 0 {\n"
+            "  %y: f32[2] = Relu(%x) @name(\"n\") @engine(\"tpu\")\n}\n"),
+       {"g.rg", "node 'n' (Relu)", "'tpu'", "host_cpu"}},
       {"check: unknown key",
        [](Scratch& s) {
          return "check " +
@@ -331,33 +392,6 @@ TEST(BadInput, AnyFlippedByteOfAnOfflineModelIsNoticedOrHarmless) {
   EXPECT_GT(refused, tried / 2);
 }
 
-TEST(BadInput, FullDiskLeavesNothing) {
-  for (const char* room : {"0", "100", "20000"}) {
-    Scratch scratch;
-    ProcessResult r =
-        run_shell("LD_PRELOAD=" + shell_word(REGIE_TEST_FULL_DISK) + " REGIE_TEST_DISK_BYTES=" + room + " " +
-                  shell_word(std::string(REGIE_TEST_BUILD_DIR) + "/bin/regie") + " compile " +
-                  shell_word(kDigits) + " -o " + shell_word(scratch.path("m.rgm")));
-    EXPECT_EQ(r.exit_code, 2) << r.err;
-    EXPECT_NE(r.err.find("m.rgm"), std::string::npos) << r.err;
-    EXPECT_NE(r.err.find("space"), std::string::npos) << r.err;
-    EXPECT_TRUE(std::filesystem::is_empty(scratch.path())) << "something was left on the full disk";
-  }
-}
-
-TEST(BadInput, FailedWriteKeepsTheOldFile) {
-  Scratch scratch;
-  std::string path = scratch.write("m.rgm", "the old one");
-  ProcessResult r =
-      run_shell("LD_PRELOAD=" + shell_word(REGIE_TEST_FULL_DISK) + " REGIE_TEST_DISK_BYTES=1000 " +
-                shell_word(std::string(REGIE_TEST_BUILD_DIR) + "/bin/regie") + " compile " +
-                shell_word(kDigits) + " -o " + shell_word(path));
-  EXPECT_EQ(r.exit_code, 2);
-  EXPECT_EQ(slurp(path), "the old one");
-}
-
-}  // namespace
-}  // namespace regie::test
 // The portable graph of a sound file against weights that are not its constants'.
 TEST(BadInput, WeightsThatAreNotThePortableGraphs) {
   const std::shared_ptr<const Model> good = load_model(good_rgm()).value();
@@ -413,3 +447,30 @@ TEST(BadInput, WeightsThatAreNotThePortableGraphs) {
   }
 }
 
+TEST(BadInput, FullDiskLeavesNothing) {
+  for (const char* room : {"0", "100", "20000"}) {
+    Scratch scratch;
+    ProcessResult r =
+        run_shell("LD_PRELOAD=" + shell_word(REGIE_TEST_FULL_DISK) + " REGIE_TEST_DISK_BYTES=" + room + " " +
+                  shell_word(std::string(REGIE_TEST_BUILD_DIR) + "/bin/regie") + " compile " +
+                  shell_word(kDigits) + " -o " + shell_word(scratch.path("m.rgm")));
+    EXPECT_EQ(r.exit_code, 2) << r.err;
+    EXPECT_NE(r.err.find("m.rgm"), std::string::npos) << r.err;
+    EXPECT_NE(r.err.find("space"), std::string::npos) << r.err;
+    EXPECT_TRUE(std::filesystem::is_empty(scratch.path())) << "something was left on the full disk";
+  }
+}
+
+TEST(BadInput, FailedWriteKeepsTheOldFile) {
+  Scratch scratch;
+  std::string path = scratch.write("m.rgm", "the old one");
+  ProcessResult r =
+      run_shell("LD_PRELOAD=" + shell_word(REGIE_TEST_FULL_DISK) + " REGIE_TEST_DISK_BYTES=1000 " +
+                shell_word(std::string(REGIE_TEST_BUILD_DIR) + "/bin/regie") + " compile " +
+                shell_word(kDigits) + " -o " + shell_word(path));
+  EXPECT_EQ(r.exit_code, 2);
+  EXPECT_EQ(slurp(path), "the old one");
+}
+
+}  // namespace
+}  // namespace regie::test
