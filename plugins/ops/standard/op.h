@@ -64,6 +64,8 @@ class Infer {
   bool surely_below(regie_dim d, int64_t bound) const;
   // Do these differ for every size? (Two constants that are not equal, or ranges that do not meet.)
   bool surely_differ(regie_dim a, regie_dim b) const;
+  // States that these are equal: a symbol is fixed to the number that it must be. False if they cannot be.
+  bool agree(regie_dim a, regie_dim b) const;
   Shape broadcast(std::span<const regie_dim> a, std::span<const regie_dim> b) const;
   int64_t axis(int64_t axis, int64_t rank) const {
     return normal_axis(std::string(op) + ": axis", axis, rank);
