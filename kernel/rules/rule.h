@@ -36,6 +36,7 @@ enum class RuleFunction : uint8_t {
   kFill,
   kIfEqual,
   kSlice,
+  kSplat,
   kSum,
   kSwapLast
 };

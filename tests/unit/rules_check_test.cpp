@@ -390,5 +390,27 @@ TEST(RulesEvaluate, LongChain) {
   EXPECT_EQ((*results)[0].as<float>()[7], 3.0f);
 }
 
+TEST(RulesCheck, EachPatternMustFire) {
+  const std::string rule = R"toml(
+[[rule]]
+name = "max-or-min"
+match = ["%y = Max~(%x, %zero)", "%y = Relu(%x)"]
+when = ["scalar(%zero) == 0"]
+replace = "%y = Clip(%x, %zero) if present(%zero)\n%n = const(elem(%x), 0) if absent(%zero)\n%y = Clip(%x, %n) if absent(%zero)"
+
+[[rule.test]]
+before = "graph @g(%x: f32[2]) -> (%y) { %y = Relu(%x) }"
+)toml";
+  EXPECT_THAT(failures_of(rule + kRests), HasSubstr("no test in which pattern 1 of 'match' fires"));
+  EXPECT_EQ(failures_of(rule + R"toml(
+[[rule.test]]
+before = """graph @g(%x: f32[2]) -> (%y) {
+  %z: const f32[1] = [0.0]
+  %y = Max(%x, %z)
+}"""
+)toml" + kRests),
+            "");
+}
+
 }  // namespace
 }  // namespace regie

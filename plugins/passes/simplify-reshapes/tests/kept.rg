@@ -1,5 +1,5 @@
 // RUN: infer-shapes, simplify-reshapes
-// A transposition that moves elements; two symbols that are made of others; a batch that may be empty.
+// A transposition that moves elements; two symbols that are made of others.
 graph @g(%x: f32[N,M,6], %e: f32[L,6]) -> (%y, %z, %w) where N in 1.., M in 1.., L in 0.. {
   %zero: const i64[] = 0
   %one: const i64[] = 1
