@@ -9,13 +9,18 @@
 namespace regie {
 namespace {
 
-constexpr size_t kDetails = 8, kDetailsPerReason = 3;
-
 class Applier {
  public:
   Applier(const RuleSet& rules, Graph& graph, Edit& edit, const ApplyPatches& apply,
-          RuleStatistics* statistics)
-      : rules_(rules), graph_(graph), edit_(edit), apply_(apply), statistics_(statistics), matcher_(graph) {}
+          const ApplyRulesOptions& options)
+      : rules_(rules),
+        graph_(graph),
+        edit_(edit),
+        apply_(apply),
+        statistics_(options.statistics),
+        details_(options.details),
+        details_a_reason_(options.details_a_reason),
+        matcher_(graph) {}
 
   Status choose(const std::vector<std::string>& only) {
     chosen_.assign(rules_.groups.size(), only.empty());
@@ -256,12 +261,16 @@ class Applier {
         auto at =
             std::find_if(tallies.begin(), tallies.end(), [&](const Tally& t) { return t.code == code; });
         if (at == tallies.end()) at = tallies.insert(at, {code, 0, matcher_.reason()});
-        if (++at->count > kDetailsPerReason || count.details.size() >= kDetails) continue;
+        if (++at->count > details_a_reason_ || count.details.size() >= details_) continue;
         NearMiss miss;
         miss.rule = group.name;
         miss.node = root;
         miss.node_text = graph_.describe_node(root);
+        miss.reason = at->text;
+        miss.passed = f.progress;
         miss.stopped_at = matcher_.details(&miss.in_the_way);
+        for (uint32_t n : matcher_.state().nodes)
+          if (n != REGIE_NONE && n != root) miss.reached.push_back(n);
         count.details.push_back(std::move(miss));
       }
       std::stable_sort(tallies.begin(), tallies.end(),
@@ -275,6 +284,7 @@ class Applier {
   Edit& edit_;
   const ApplyPatches& apply_;
   RuleStatistics* statistics_;
+  size_t details_, details_a_reason_;
   Matcher matcher_;
   std::vector<bool> chosen_;
   uint64_t limit_ = 0;
@@ -294,7 +304,7 @@ class Applier {
 
 Result<uint64_t> apply_rules(const RuleSet& rules, Graph& graph, Edit& edit, const ApplyPatches& apply,
                              const ApplyRulesOptions& options) {
-  Applier applier(rules, graph, edit, apply, options.statistics);
+  Applier applier(rules, graph, edit, apply, options);
   REGIE_TRY(applier.choose(options.only));
   return applier.run(options.changed);
 }
