@@ -10,7 +10,7 @@ graph @g(%x: f32[N,3,4]) -> (%y) {
   %y = Pad(%x, %p)
 }
 // EXPECT:
-graph @g(%x: f32[N,3,4]) -> (%y) on "cpu" = "cpu" 0 space 0 {
+graph @g(%x: f32[N,3,4]) -> (%y) {
   %pads: const i64[6] = [0, 1, 0, 2, 0, 0]
   %pairs: const i64[2] = [3, 2]
   %flat: const i64[1] = [-1]
