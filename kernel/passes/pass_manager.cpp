@@ -291,6 +291,12 @@ Result<ApplyOutcome> Manager::apply(Edit& edit, const Step& step, StageRecord* r
 }
 
 Status Manager::ask_veto(const Graph& graph, uint32_t node) {
+  // Whether they can take it costs more to ask than whether they like it.
+  const bool disliked = std::any_of(state_.engines.begin(), state_.engines.end(), [&](EngineInstance& e) {
+    regie_str reason{};
+    return e.table->accept_fusion && !e.table->accept_fusion(e.engine, &graph.view(), node, &reason);
+  });
+  if (!disliked) return {};
   auto shapes = NodeShapes::make(state_, node);
   if (!shapes.ok()) return {};  // shapes are not known yet: nothing to judge by
   regie_engine_shapes s = shapes->get();
