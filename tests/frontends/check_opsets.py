@@ -236,6 +236,8 @@ def reference_of(op, case, opset):
     names = [f"y{i}" for i in range(case.outputs)]
     born = min(s.since_version for s in onnx.defs.get_all_schemas_with_history() if s.name == op and s.domain == "")
     try:
+        if not case.runtime:
+            raise RuntimeError("NOT_IMPLEMENTED")
         model = make_model(op, case, opset if born > NEWEST_OF_RUNTIME else min(opset, NEWEST_OF_RUNTIME))
         session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
         return dict(zip(names, session.run(names, case.inputs)))

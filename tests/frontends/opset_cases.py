@@ -10,6 +10,7 @@ class Case:
 
     def __init__(self, inputs, constants=None, outputs=1, rank=None, **attributes):
         self.inputs, self.constants, self.outputs, self.attributes = inputs, constants or {}, outputs, attributes
+        self.runtime = True  # False: ONNX Runtime deviates from the specification
         self.rank = rank  # of float results, where ONNX's own inference says nothing of them
 
 
@@ -282,7 +283,9 @@ def lp_pool(v):
 def max_unpool(v):
     x = np.array([[[[1, 2], [3, 4]]]], np.float32)
     indices = np.array([[[[5, 7], [13, 15]]]], np.int64)
-    return [Case({"x": x, "i": indices}, kernel_shape=[2, 2], strides=[2, 2]), Case({"x": x, "i": indices}, {"s": i64(1, 1, 5, 5)}, rank=4, kernel_shape=[2, 2], strides=[2, 2])]
+    larger = Case({"x": x, "i": indices}, {"s": i64(1, 1, 5, 5)}, rank=4, kernel_shape=[2, 2], strides=[2, 2])
+    larger.runtime = False  # it takes indices as those of the larger result
+    return [Case({"x": x, "i": indices}, kernel_shape=[2, 2], strides=[2, 2]), larger]
 
 
 def reduce_log(v):
