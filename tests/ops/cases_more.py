@@ -206,6 +206,12 @@ def indexing(writer, v):
         condition = v.rng.integers(0, 2, shape[axis]).astype(bool)
         writer.add("Compress", [v.distinct("f32", shape), condition], axis=axis)
         writer.add("Compress", [v.distinct("i64", shape), condition], reference=False)
+    for _ in range(10):
+        batch, rows, size = v.integer(1, 3), v.integer(1, 3), v.integer(3, 6)
+        cache, update = v.distinct("f32", (batch, 2, size, 3)), v.tensor("f32", (batch, 2, rows, 3))
+        mode = v.choose(["linear", "circular"])
+        places = v.rng.integers(0, size if mode == "circular" else size - rows + 1, batch).astype(I64)
+        writer.add("TensorScatter", [cache, update] + ([places] if v.flag() else []), mode=mode)
     for op in ("ReduceLogSum", "ReduceLogSumExp"):
         for _ in range(25):
             shape = v.shape(1, 4, zeros=False)

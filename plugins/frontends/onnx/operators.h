@@ -111,6 +111,7 @@ void grid_sample_of_16(Translation&);
 void roi_align_of_10(Translation&);
 void quantize(Translation&);
 void attention(Translation&);
+void swiglu(Translation&);
 void constant(Translation&);
 void branches(Translation&);
 

@@ -148,6 +148,11 @@ void quantize(Translation& t) {
   t.finish(t.ref.node->op_type(), t.operands, t.attributes.list());
 }
 
+void swiglu(Translation& t) {
+  const uint32_t gate = t.make("Swish", {t.operand(0)}, t.attributes.list());
+  t.finish("Mul", {gate, t.operand(1)}, {});
+}
+
 // The soft-max is computed in single precision at least.
 void attention(Translation& t) {
   t.attributes.take("softmax_precision");
