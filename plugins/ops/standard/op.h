@@ -48,7 +48,9 @@ class Infer {
 
   // The elements of a small integer tensor as expressions, if they are known.
   std::optional<Shape> content(uint32_t i) const;
-  // The same if all of them are plain numbers.
+  // The same of a tensor of any rank, row by row: exporters reshape and turn lists of pads, for instance.
+  std::optional<Shape> elements(uint32_t i) const;
+  // As `content` if all of them are plain numbers.
   std::optional<std::vector<int64_t>> numbers(uint32_t i) const;
   // As `content` and `numbers`, but UNSUPPORTED if they depend on data that is known only at run time.
   Shape need_content(uint32_t i) const;

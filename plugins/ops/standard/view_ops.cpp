@@ -11,8 +11,7 @@ namespace {
 // Operand 0 under another shape.
 void result_with_content(const Infer& infer, std::span<const regie_dim> shape) {
   infer.result(0, infer.elem(0), shape);
-  if (shape.size() > 1) return;
-  if (auto content = infer.content(0)) infer.content(0, *content);
+  if (auto elements = infer.elements(0)) infer.content(0, *elements);
 }
 
 void infer_identity(const Infer& infer) { result_with_content(infer, infer.shape(0)); }
