@@ -45,6 +45,7 @@ struct RuleCount {
   std::string name;
   uint64_t matched = 0;                                   // patches that were recorded
   uint64_t applied = 0;                                   // and taken; the others were vetoed or held back
+  std::vector<uint64_t> by_pattern;                       // of `applied`, by alternative of `match`
   uint64_t near_misses = 0;                               // nodes, at the end
   std::vector<std::pair<std::string, uint64_t>> reasons;  // of them, most frequent first
   std::vector<NearMiss> details;                          // the first: see ApplyRulesOptions
