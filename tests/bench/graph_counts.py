@@ -2,7 +2,6 @@
 import collections
 import re
 
-NODE = re.compile(r"^\s*(?P<results>[^=:(]+?(?::[^=]*?)?) = (?P<op>[A-Za-z_][\w.]*)\((?P<operands>[^)]*)\)")
 VALUE = re.compile(r'%(?:"(?:[^"\\]|\\.)*"|[\w.#]+)')
 ACTIVATIONS = {"Relu", "Clip", "HardSwish", "Sigmoid", "LeakyRelu", "HardSigmoid"}
 CONVOLUTIONS = {"Conv", "regie.FusedConv"}
