@@ -179,9 +179,14 @@ Status Emitter::collect_plugins() {
   }
   Status status;
   for_each_task_node(g_, [&](uint32_t n) {
-    if (!status.ok() || n >= state_.kernels.size() || !state_.kernels[n] ||
-        !(state_.kernels[n]->flags & REGIE_KERNEL_REFERENCE))
-      return;
+    if (!status.ok() || n >= state_.kernels.size() || !state_.kernels[n]) return;
+    // What an engine compiles to may call the kernels of the operators inside.
+    if (!is_control_flow(g_.node(n)))
+      for_each_inner_node(g_, n, [&](uint32_t inner) {
+        if (auto kernel = state_.plugins->op_kernel(view(g_.node(inner).op)); kernel.ok())
+          state_.uses(kernel->manifest);
+      });
+    if (!(state_.kernels[n]->flags & REGIE_KERNEL_REFERENCE)) return;
     auto kernel = state_.plugins->op_kernel(view(g_.node(n).op));
     if (kernel.ok())
       state_.uses(kernel->manifest);

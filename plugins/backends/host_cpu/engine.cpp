@@ -10,6 +10,8 @@
 
 #include "executable.h"
 #include "kernel_blob.h"
+#include "pointwise_engine.h"
+#include "pointwise_program.h"
 #include "regie/c/pass.h"
 #include "regie/reference_kernel.hpp"
 #include "regie_digests.h"
@@ -141,7 +143,17 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
         why_not_onednn = f.message;
       }
     }
-    std::string problem = reference_problem(*e, work);
+    std::string why_not_pointwise;
+    if (auto kernel = lower_pointwise(e->catcher, graph, work.node, work.operands.data(), work.results.data(),
+                                      &why_not_pointwise)) {
+      answer->can = 1;
+      answer->cost_ns = s.overhead_ns + std::max(work.elements * kernel->additions / s.flops_per_ns,
+                                                 work.bytes / s.bytes_per_ns);
+      e->reason = kernel->name;
+      answer->reason = regie::sdk::str(e->reason);
+      return;
+    }
+    std::string problem = work.node.region_count ? why_not_pointwise : reference_problem(*e, work);
     answer->can = problem.empty();
     answer->reference = answer->can;
     answer->cost_ns = s.overhead_ns + std::max(flops / s.reference_flops_per_ns, work.bytes / s.bytes_per_ns);
@@ -158,6 +170,7 @@ bool same_type(const regie_type& a, const regie_type& b) {
 
 uint32_t alias(regie_engine* e, const regie_graph* graph, uint32_t id, uint32_t result, uint32_t operand) {
   const regie_node& n = graph->nodes[id];
+  if (pointwise_in_place(graph, n, result, operand)) return REGIE_ALIAS_INPLACE;
   if (result != 0 || operand >= n.operand_count || n.result_count == 0) return REGIE_ALIAS_NONE;
   const uint32_t from = n.operands[operand], to = n.results[0];
   if (from == REGIE_NONE || to == REGIE_NONE || n.region_count) return REGIE_ALIAS_NONE;
@@ -256,6 +269,17 @@ void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work&
   regie::sdk::check(request.emit(&request, &k));
 }
 
+void emit_pointwise(const regie_engine_compile& request, const PointwiseKernel& kernel) {
+  regie_kernel k{};
+  k.struct_size = sizeof k;
+  k.flags = REGIE_KERNEL_ANY_SHAPE;
+  k.format = regie::sdk::str(kPointwiseFormat);
+  k.name = regie::sdk::str(kernel.name);
+  k.blob = kernel.blob.data();
+  k.blob_size = kernel.blob.size();
+  regie::sdk::check(request.emit(&request, &k));
+}
+
 regie_status compile(regie_engine* e, const regie_engine_compile* request) {
   return regie::sdk::guard(e->host, [&] {
     Width width(request->threads);
@@ -268,10 +292,12 @@ regie_status compile(regie_engine* e, const regie_engine_compile* request) {
         if (f.code != REGIE_UNSUPPORTED) throw;
       }
     }
-    if (choice)
-      emit_dnnl(*e, *request, work, *choice);
-    else
-      emit_reference(*e, *request, work);
+    if (choice) return emit_dnnl(*e, *request, work, *choice);
+    std::string why_not;
+    if (auto kernel = lower_pointwise(e->catcher, request->graph, work.node, work.operands.data(),
+                                      work.results.data(), &why_not))
+      return emit_pointwise(*request, *kernel);
+    emit_reference(*e, *request, work);
   });
 }
 
