@@ -13,6 +13,9 @@ using namespace regie::cli;
 constexpr Command kCommands[] = {
     {"compile", "a framework's model to an offline model (.rgm)", command_compile},
     {"run", "run a model on inputs from .npy files", command_run},
+    {"bench", "measure how fast a model runs", command_bench},
+    {"profile", "where the time of a run goes, task by task", command_profile},
+    {"explain", "why a graph became what it is: fusions, engines, memory", command_explain},
     {"opt", "run passes over a graph in text form", command_opt},
     {"check", "test a file of fusion rules", command_check},
     {"plugins", "list and describe plug-ins", command_plugins},

@@ -58,6 +58,7 @@ class Emitter {
   std::map<std::pair<uint32_t, std::string>, uint32_t> kernels_;  // {device, content digest}
   std::map<uint32_t, uint32_t> weight_of_value_;
   std::map<uint32_t, uint32_t> output_of_value_;  // storage written in place
+  std::set<uint32_t> views_;                      // nodes that no task runs
 };
 
 ModelDim Emitter::dim(regie_dim d) {
@@ -348,6 +349,7 @@ Result<ModelTask> Emitter::make_task(const ScheduledTask& t) {
   task.threads = state_.options.threads;
   task.step = t.step;
   task.name = g_.describe_node(t.node);
+  task.op = view(n.op);
   for (uint32_t i = 0; i < n.origin_count; ++i) task.origins.emplace_back(g_.origin(n.origins[i]));
   for (uint32_t v : g_.operands(t.node)) {
     REGIE_ASSIGN(Arg a, locate(v));
@@ -395,6 +397,7 @@ Status Emitter::emit_region(uint32_t region, ModelProgram* program) {
     std::sort(waits.begin(), waits.end());
     waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
     if (skipped(t.node)) {
+      views_.insert(t.node);
       ends[i] = waits;
       if (stream.last != REGIE_NONE) ends[i].push_back(stream.last);
       stream.waits = std::move(waits);  // its stream goes on only after them
@@ -460,6 +463,11 @@ Result<std::shared_ptr<Model>> Emitter::emit() {
     m.portable_constants.emplace(t.digest(), add_weight(t.data(), t.bytes(), "portable"));
   m.weight_bytes = {weights_->data(), weights_->size()};
   m.weight_owner = weights_;
+  for (PlacementRecord& p : state_.ledger.placements)
+    if (views_.count(p.id)) {
+      p.view = true;
+      p.reference = false;
+    }
   state_.ledger.operators_final = g_.live_node_count();
   m.ledger_json = state_.ledger.to_json(false);
   return model_;

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/progress.h"
 #include "base/toml.h"
 #include "ir/edit.h"
 #include "ir/verify.h"
@@ -96,6 +97,7 @@ class Manager {
   Status check_options(Step* step);
   Status run_stage(const Stage& stage, std::vector<Step>& steps);
   Status run_step(Step& step, StageRecord* record);
+  Status timed_step(Step& step, StageRecord* record);
   Status run_pass_object(Step& step, const Provider<regie_pass_table>& p, StageRecord* record);
   Status run_rewrite_object(Step& step, const Provider<regie_rewrite_table>& p, StageRecord* record);
   Status dump(size_t index, const std::string& stage);
@@ -247,6 +249,15 @@ std::vector<uint32_t> Manager::changed_for(Step& step) {
   return nodes;
 }
 
+// "patch 12 of fold-constants, 'fold': node 'a' (Op) -> node 'b' (Op)"
+std::string describe(uint32_t serial, const PatchRecord& p) {
+  std::string text = "patch " + std::to_string(serial) + " of " + p.pass + ", '" + p.title + "':";
+  for (const std::string& n : p.removed) text += " " + n;
+  text += " ->";
+  for (const std::string& n : p.added) text += " " + n;
+  return text;
+}
+
 Result<ApplyOutcome> Manager::apply(Edit& edit, const Step& step, StageRecord* record) {
   EditOptions options;
   options.next_serial = &state_.next_patch;
@@ -262,7 +273,15 @@ Result<ApplyOutcome> Manager::apply(Edit& edit, const Step& step, StageRecord* r
   if (!outcome.ok())
     return std::move(outcome).status().while_doing("applying a patch of pass '" + step.use->name + "'");
   record->patches += static_cast<uint32_t>(outcome->applied.size());
-  for (const AppliedPatch& p : outcome->applied) ++record->patches_by_title[p.title];
+  const bool tell = log_enabled(REGIE_LOG_DEBUG);
+  for (const AppliedPatch& p : outcome->applied) {
+    ++record->patches_by_title[p.title];
+    PatchRecord done{record->name, step.use->name, p.title, p.removed, {}};
+    for (uint32_t n : p.added)
+      if (state_.graph->live(n)) done.added.push_back(state_.graph->describe_node(n));
+    if (tell) log(REGIE_LOG_DEBUG, "compile", describe(p.serial, done));
+    state_.ledger.patch(std::move(done));
+  }
   for (const EditNote& n : outcome->notes)
     state_.ledger.note(
         step.use->name,
@@ -441,6 +460,19 @@ Status Manager::run_step(Step& step, StageRecord* record) {
       .while_doing("running pass '" + step.use->name + "'");
 }
 
+Status Manager::timed_step(Step& step, StageRecord* record) {
+  if (!log_enabled(REGIE_LOG_DEBUG)) return run_step(step, record);
+  const uint32_t before = record->patches;
+  const auto start = std::chrono::steady_clock::now();
+  REGIE_TRY(run_step(step, record));
+  char line[256];
+  std::snprintf(line, sizeof line, "  %-24s %u patches, %.1f ms", step.use->name.c_str(),
+                record->patches - before,
+                std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  log(REGIE_LOG_DEBUG, "compile", line);
+  return {};
+}
+
 Status Manager::run_stage(const Stage& stage, std::vector<Step>& steps) {
   StageRecord record;
   record.name = stage.name;
@@ -453,7 +485,7 @@ Status Manager::run_stage(const Stage& stage, std::vector<Step>& steps) {
       break;
     }
     uint32_t before = record.patches;
-    for (Step& step : steps) REGIE_TRY(run_step(step, &record));
+    for (Step& step : steps) REGIE_TRY(timed_step(step, &record));
     ++record.rounds;
     if (!stage.until_stable || record.patches == before) break;
   }
@@ -482,6 +514,7 @@ Status Manager::run(const Pipeline& pipeline) {
   if (!state_.options.dump.empty()) REGIE_TRY(dump(0, "import"));
   for (size_t i = 0; i < pipeline.stages.size(); ++i) {
     const Stage& stage = pipeline.stages[i];
+    report_progress(("compiling: " + stage.name).c_str(), i + 1, pipeline.stages.size());
     REGIE_TRY(run_stage(stage, steps_[i]).while_doing("in stage '" + stage.name + "'"));
     if (!state_.options.dump.empty()) REGIE_TRY(dump(i + 1, stage.name));
     if (state_.options.verify) {

@@ -174,6 +174,8 @@ bool Matcher::attempt(uint64_t swaps, uint32_t* seen) {
   state_.nodes.assign(rule.nodes.size(), REGIE_NONE);
   state_.values.assign(rule.values.size(), kUnboundValue);
   state_.attrs.assign(rule.attrs.size(), {});
+  for (uint32_t slot : rule.absent_values) state_.values[slot] = REGIE_NONE;
+  for (uint32_t slot : rule.absent_attrs) state_.attrs[slot].kind = AttrBinding::Kind::kAbsent;
   progress_ = 0;
   *seen = 0;
   for (uint32_t index : rule.order) {

@@ -22,7 +22,7 @@ ELEMS = {
 NUMBERS = {np.dtype(d): n for n, d in ELEMS.values()}
 NARROW = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 OPSET = 21
-SUMMING = {"Conv", "ConvTranspose", "regie.FusedConv", "MatMul", "Gemm", "regie.FusedMatMul", "AveragePool",
+SUMMING = {"Conv", "ConvTranspose", "regie.FusedConv", "MatMul", "Gemm", "regie.FusedMatMul", "regie.Attention", "AveragePool",
            "GlobalAveragePool", "BatchNormalization", "ReduceSum", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare"}
 
 ort.set_default_logger_severity(4)

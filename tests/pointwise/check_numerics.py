@@ -40,6 +40,9 @@ def erf(x):
     return np.array([math.erf(v) for v in x.astype(np.float64).ravel()]).reshape(x.shape).astype(x.dtype)
 
 
+SELU = 1.67326319217681884765625, 1.05070102214813232421875
+
+
 def power(x, e):
     # numpy takes the square root for 0.5; C's pow, which ONNX means, has no sign of zero and no NaN of -inf there.
     return np.where(x == -np.inf, np.inf, np.sqrt(x) + 0.0) if e == 0.5 else np.power(x, e)
@@ -93,6 +96,18 @@ def float_cases(dtype):
         "to_f64": ("Cast", "x", {"to": 11}, lambda x: x, EXACT),
         "to_f16": ("Cast", "x", {"to": 10}, lambda x: x, EXACT),
     }
+    cases["sin"] = ("Sin", "x", {}, np.sin, "scale")
+    cases["cos"] = ("Cos", "x", {}, np.cos, "scale")
+    cases["sign"] = ("Sign", "x", {}, lambda x: np.where(np.isnan(x), 0, np.sign(x)), EXACT)
+    cases["is_nan"] = ("IsNaN", "x", {}, np.isnan, None)
+    cases["softsign"] = ("Softsign", "x", {}, lambda x: x / (1 + np.abs(x)), 2.0)
+    cases["softplus"] = ("Softplus", "x", {}, lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))), MORE)
+    cases["prelu"] = ("PRelu", "xy", {}, lambda x, y: np.where(x < 0, x * y, x), EXACT)
+    cases["mish"] = ("Mish", "x", {}, lambda x: x * np.tanh(np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))), 16.0)
+    cases["selu"] = ("Selu", "x", {}, lambda x: SELU[1] * np.where(x > 0, x, SELU[0] * np.expm1(x)), MORE)
+    cases["gelu"] = ("Gelu", "x", {}, lambda x: 0.5 * x * (1 + erf(x / np.sqrt(x.dtype.type(2)))), "scale")
+    cases["gelu_tanh"] = ("Gelu", "x", {"approximate": "tanh"}, lambda x: 0.5 * x * (
+        1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x * x * x))), "scale")
     for e in (2.0, 3.0, 0.5, -1.5):
         cases[f"pow_{str(e).replace('.', '_').replace('-', 'm')}"] = (
             "Pow", f"x{e}", {}, lambda x, e=e: power(x, e), 2.0 if e > 0 else MORE)

@@ -382,7 +382,7 @@ TEST(RulesApply, NearMissesKeepReasonsApart) {
   out.push_back(b.node("Relu", {c}, "second"));
   b.results(out);
   RuleStatistics statistics;
-  EXPECT_EQ(apply(*rules, b, {{}, nullptr, &statistics}), 0u);
+  EXPECT_EQ(apply(*rules, b, {{}, nullptr, &statistics, 8, 3}), 0u);
   const RuleCount& count = statistics.rules[0];
   EXPECT_EQ(count.near_misses, 22u);
   ASSERT_EQ(count.reasons.size(), 2u);

@@ -46,6 +46,9 @@ DECLARE(expm1)
 DECLARE(log)
 DECLARE(tanh)
 DECLARE(erf)
+DECLARE(log1p)
+DECLARE(sin)
+DECLARE(cos)
 extern "C" F32s F32_POW(F32s, F32s);
 extern "C" F64s F64_POW(F64s, F64s);
 inline F32s v_pow(F32s x, F32s y) { return F32_POW(x, y); }
@@ -169,6 +172,7 @@ COMPARISON(Greater, x > y)
 COMPARISON(LessOrEqual, x <= y)
 COMPARISON(GreaterOrEqual, x >= y)
 COMPARISON(BoolEqual, (x != 0) == (y != 0))
+BINARY(PRelu, x < S(0) ? x * y : x)
 COMPARISON(And, x != 0 && y != 0)
 COMPARISON(Or, x != 0 || y != 0)
 COMPARISON(Xor, (x != 0) != (y != 0))
@@ -184,6 +188,15 @@ UNARY(Sqrt, root(x))
 UNARY(Floor, floor_of(x))
 UNARY(Ceil, ceil_of(x))
 UNARY(Round, even(x))
+UNARY(Sign, (x > S(0)) - (x < S(0)))
+UNARY(Softsign, x / (S(1) + magnitude(x)))
+struct IsNaN : Plain {
+  using Plain::Plain;
+  template <class S>
+  uint8_t operator()(S x) const {
+    return x != x ? 1 : 0;
+  }
+};
 UNARY(Abs, magnitude(x))
 UNARY(Neg, negative(x))
 
@@ -353,6 +366,37 @@ struct Elu {
   static V f(V x, const LoopCall& c) {
     const V below = v_expm1(x) * static_cast<decltype(x[0] + 0)>(c.p);
     return x < 0 ? below : x;
+  }
+};
+
+// The scalar type of a vector.
+template <class V>
+using Scalar = decltype(V{}[0] + 0);
+template <class V>
+V softplus(V x) {
+  const V zero{}, above = x > 0 ? x : zero;
+  return above + v_log1p(v_exp(x < 0 ? x : -x));
+}
+VECTOR_FUNCTION(Gelu, static_cast<Scalar<V>>(0.5) * x *
+                          (1 + v_erf(x * static_cast<Scalar<V>>(0.70710678118654752440))))
+VECTOR_FUNCTION(GeluTanh, static_cast<Scalar<V>>(0.5) * x *
+                              (1 + v_tanh(static_cast<Scalar<V>>(0.79788456080286535588) *
+                                          (x + static_cast<Scalar<V>>(0.044715) * x * x * x))))
+VECTOR_FUNCTION(Softplus, softplus(x))
+VECTOR_FUNCTION(Mish, x* v_tanh(softplus(x)))
+VECTOR_FUNCTION(Sin, v_sin(x))
+VECTOR_FUNCTION(Cos, v_cos(x))
+struct Swish {
+  template <class V>
+  static V f(V x, const LoopCall& c) {
+    return x / (1 + v_exp(-(x * static_cast<Scalar<V>>(c.p))));
+  }
+};
+struct Selu {
+  template <class V>
+  static V f(V x, const LoopCall& c) {
+    const V below = v_expm1(x) * static_cast<Scalar<V>>(c.p);
+    return (x > 0 ? x : below) * static_cast<Scalar<V>>(c.q);
   }
 };
 
@@ -536,6 +580,31 @@ Loop FIND(Code code, Lane from, Lane to) {
       return float_map<Cube>(from);
     case Code::kSquareRootOf:
       return float_map<SquareRootOf>(from);
+    case Code::kGelu:
+      return function_map<Gelu>(from);
+    case Code::kGeluTanh:
+      return function_map<GeluTanh>(from);
+    case Code::kSwish:
+      return function_map<Swish>(from);
+    case Code::kSoftplus:
+      return function_map<Softplus>(from);
+    case Code::kMish:
+      return function_map<Mish>(from);
+    case Code::kSelu:
+      return function_map<Selu>(from);
+    case Code::kSin:
+      return function_map<Sin>(from);
+    case Code::kCos:
+      return function_map<Cos>(from);
+    case Code::kSign:
+      return number_map<Sign>(from);
+    case Code::kSoftsign:
+      return float_map<Softsign>(from);
+    case Code::kIsNaN:
+      if (from == Lane::kF32) return map<IsNaN, float, uint8_t>;
+      return from == Lane::kF64 ? map<IsNaN, double, uint8_t> : nullptr;
+    case Code::kPRelu:
+      return float_map2<PRelu>(from);
     case Code::kClip:
       return clip_for(from);
     case Code::kWhere1:

@@ -47,6 +47,19 @@ enum class Code : uint8_t {
   kErf,
   kExp,
   kLog,  // x
+  // of x, more
+  kGelu,
+  kGeluTanh,
+  kSwish,
+  kSoftplus,
+  kMish,
+  kSelu,
+  kSin,
+  kCos,
+  kSign,
+  kSoftsign,
+  kIsNaN,
+  kPRelu,  // x, slope y
   kSquare,
   kCube,
   kSquareRootOf,  // x: powers 2, 3, 0.5

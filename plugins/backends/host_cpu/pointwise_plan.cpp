@@ -50,6 +50,7 @@ constexpr Lowering kLowerings[] = {
     {"Add", Code::kAdd, 2},
     {"And", Code::kAnd, 2},
     {"Ceil", Code::kCeil, 1},
+    {"Cos", Code::kCos, 1, kFunctionCost},
     {"Div", Code::kDiv, 2, 2},
     {"Elu", Code::kElu, 1, kFunctionCost, 1.0},
     {"Equal", Code::kEqual, 2},
@@ -60,20 +61,29 @@ constexpr Lowering kLowerings[] = {
     {"GreaterOrEqual", Code::kGreaterOrEqual, 2},
     {"HardSigmoid", Code::kHardSigmoid, 1, 1, 0.2f, 0.5f},
     {"HardSwish", Code::kHardSwish, 1},
+    {"IsNaN", Code::kIsNaN, 1},
     {"LeakyRelu", Code::kLeakyRelu, 1, 1, 0.01f},
     {"Less", Code::kLess, 2},
     {"LessOrEqual", Code::kLessOrEqual, 2},
     {"Log", Code::kLog, 1, kFunctionCost},
+    {"Mish", Code::kMish, 1, 3 * kFunctionCost},
     {"Mul", Code::kMul, 2},
     {"Neg", Code::kNeg, 1},
     {"Not", Code::kNot, 1},
     {"Or", Code::kOr, 2},
+    {"PRelu", Code::kPRelu, 2},
     {"Reciprocal", Code::kReciprocal, 1, 2},
     {"Relu", Code::kRelu, 1},
     {"Round", Code::kRound, 1},
+    {"Selu", Code::kSelu, 1, kFunctionCost, 1.67326319217681884765625, 1.05070102214813232421875},
     {"Sigmoid", Code::kSigmoid, 1, kFunctionCost},
+    {"Sign", Code::kSign, 1},
+    {"Sin", Code::kSin, 1, kFunctionCost},
+    {"Softplus", Code::kSoftplus, 1, 2 * kFunctionCost},
+    {"Softsign", Code::kSoftsign, 1, 2},
     {"Sqrt", Code::kSqrt, 1, 2},
     {"Sub", Code::kSub, 2},
+    {"Swish", Code::kSwish, 1, kFunctionCost, 1.0},
     {"Tanh", Code::kTanh, 1, kFunctionCost},
     {"Xor", Code::kXor, 2},
 };
@@ -136,6 +146,7 @@ class Planner {
     if (op == "Cast") return cast(step);
     if (op == "Clip") return clip(step);
     if (op == "Pow") return power(step);
+    if (op == "Gelu") return gelu(step);
     if (op == "Min" || op == "Max") return extremum(step, op == "Min" ? Code::kMin : Code::kMax);
     const Lowering* l = std::find_if(std::begin(kLowerings), std::end(kLowerings),
                                      [&](const Lowering& row) { return row.op == op; });
@@ -143,7 +154,8 @@ class Planner {
     const Loop loop = find_loop(l->code, lane_of(elem(step.operands[0])), Lane::kOther);
     if (!loop) return false;
     const Attrs attrs(step.op.attrs().data(), static_cast<uint32_t>(step.op.attrs().size()));
-    const double p = attrs.number("alpha", l->p), q = attrs.number("beta", l->q);
+    const double p = attrs.number("alpha", l->p);
+    const double q = attrs.number(op == "Selu" ? "gamma" : "beta", l->q);
     if (l->operands == 1)
       emit(loop, {step.operands[0]}, l->cost, p, q);
     else
@@ -156,6 +168,17 @@ class Planner {
     for (uint32_t v : step.operands)
       if (v == REGIE_NONE || elem(v) != elem(step.operands[0])) return false;
     return !step.operands.empty();
+  }
+
+  bool gelu(const PointwiseProgram::Step& step) {
+    if (step.operands.size() != 1 || !one_type(step)) return false;
+    const Attrs attrs(step.op.attrs().data(), static_cast<uint32_t>(step.op.attrs().size()));
+    const bool by_tanh = attrs.text("approximate", "none") == "tanh";
+    const Loop loop = find_loop(by_tanh ? Code::kGeluTanh : Code::kGelu, lane_of(step.result), Lane::kOther);
+    if (!loop) return false;
+    emit(loop, {step.operands[0]}, kFunctionCost);
+    round();
+    return true;
   }
 
   bool cast(const PointwiseProgram::Step& step) {

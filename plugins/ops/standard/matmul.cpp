@@ -1,9 +1,8 @@
 // MatMul, Gemm and regie.FusedMatMul: one kernel for all three.
 #include <algorithm>
 
+#include "broadcast.h"
 #include "functors.h"
-#include "op.h"
-#include "walk.h"
 
 namespace regie::ops {
 namespace {
@@ -34,20 +33,6 @@ Shape matmul_shape(const Infer& infer, bool transpose_a, bool transpose_b) {
 }
 
 void infer_matmul(const Infer& infer) { infer.result(0, infer.elem(0), matmul_shape(infer, false, false)); }
-
-// An operand that must broadcast to the result without making it larger.
-void check_addend(const Infer& infer, uint32_t i, const Shape& y) {
-  if (!infer.has(i)) return;
-  auto c = infer.shape(i);
-  bool fits = c.size() <= y.size();
-  for (size_t k = 0; fits && k < c.size(); ++k) {
-    regie_dim to = y[y.size() - c.size() + k];
-    fits = c[k] == 1 || !infer.surely_differ(c[k], to) || !infer.surely_differ(c[k], 1);
-  }
-  if (!fits)
-    infer.bad("operand " + std::to_string(i) + " of shape " + infer.print(c) + " cannot be broadcast to " +
-              infer.print(y));
-}
 
 void infer_gemm(const Infer& infer) {
   if (infer.rank(0) != 2 || infer.rank(1) != 2)

@@ -15,7 +15,7 @@ void append_numbers(const regie_tensor& t, std::vector<int64_t>& to) {
   for (int64_t i = 0, n = sdk::count_of(t); i < n; ++i) to.push_back(static_cast<int64_t>(from[i]));
 }
 
-using ContentTypes = Types<int64_t, int32_t>;
+using ContentTypes = Types<int64_t, int32_t, Bool>;
 
 std::optional<std::vector<int64_t>> numbers_of(const regie_tensor* t) {
   if (!t || !t->data || t->rank > 1 || sdk::count_of(*t) > max_content) return std::nullopt;
@@ -37,6 +37,17 @@ std::string print_shape(Index shape) {
   std::string text = "[";
   for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
   return text + "]";
+}
+
+std::vector<std::string_view> texts(const sdk::Attrs& attrs, std::string_view name) {
+  std::vector<std::string_view> list;
+  const regie_attr* a = attrs.find(name);
+  if (!a) return list;
+  if (a->kind != REGIE_ATTR_STRINGS)
+    throw sdk::Failure(REGIE_INVALID_MODEL,
+                       "attribute '" + std::string(name) + "' must be a list of strings");
+  for (uint32_t i = 0; i < a->count; ++i) list.push_back(sdk::sv(a->v.strs[i]));
+  return list;
 }
 
 Infer::Infer(const regie_host* host, const regie_shape_request& request)

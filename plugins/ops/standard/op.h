@@ -25,6 +25,9 @@ using Index = std::span<const int64_t>;  // of a tensor: concrete dimensions, st
 // Axis -rank..rank-1 as 0..rank-1; INVALID_MODEL if it is outside. `what` is e.g. "Softmax: axis".
 int64_t normal_axis(std::string_view what, int64_t axis, int64_t rank);
 
+// The strings of an attribute; none if it is absent.
+std::vector<std::string_view> texts(const sdk::Attrs& attrs, std::string_view name);
+
 // One request to a shape function.
 class Infer {
  public:
@@ -176,6 +179,7 @@ std::span<const Op> cast_ops();
 std::span<const Op> conv_ops();
 std::span<const Op> pool_ops();
 std::span<const Op> matmul_ops();
+std::span<const Op> fused_attention_ops();
 std::span<const Op> norm_ops();
 std::span<const Op> reduce_ops();
 std::span<const Op> view_ops();
@@ -183,6 +187,19 @@ std::span<const Op> data_movement_ops();
 std::span<const Op> slice_ops();
 std::span<const Op> shape_ops();
 std::span<const Op> structural_ops();
+std::span<const Op> recurrent_ops();
+std::span<const Op> resize_ops();
+std::span<const Op> math_ops();
+std::span<const Op> integer_ops();
+std::span<const Op> layer_norm_ops();
+std::span<const Op> index_ops();
+std::span<const Op> scatter_ops();
+std::span<const Op> block_ops();
+std::span<const Op> sampling_ops();
+std::span<const Op> einsum_ops();
+std::span<const Op> signal_ops();
+std::span<const Op> quantize_ops();
+std::span<const Op> attention_ops();
 std::span<const Op> pointwise_ops();
 
 const regie_op_kernel_table& kernel_table();  // of this plug-in

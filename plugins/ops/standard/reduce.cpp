@@ -121,6 +121,34 @@ struct L2Of : SumSquareOf<T> {
   static A finish(A a, int64_t) { return static_cast<A>(std::sqrt(a)); }
 };
 template <class T>
+struct LogSumOf : SumOf<T> {
+  using A = Sum<T>;
+  static A finish(A a, int64_t) { return static_cast<A>(std::log(a)); }
+};
+// log(exp(x0) + exp(x1) + ...) as the greatest so far and a sum relative to it: nothing overflows.
+struct LogSum {
+  double most = -std::numeric_limits<double>::infinity(), sum = 0;
+  LogSum() = default;
+  template <class X>
+  explicit LogSum(X x) : most(static_cast<double>(x)), sum(1) {}
+  template <class X>
+  explicit operator X() const {
+    return static_cast<X>(std::isinf(most) ? most : most + std::log(sum));
+  }
+};
+template <class T>
+struct LogSumExpOf {
+  using A = LogSum;
+  static A start() { return {}; }
+  static A step(A a, A x) {
+    if (a.most < x.most) std::swap(a, x);
+    if (x.sum != 0 && !std::isinf(a.most)) a.sum += x.sum * std::exp(x.most - a.most);
+    if (std::isnan(x.most)) a.most = x.most;
+    return a;
+  }
+  static A finish(A a, int64_t) { return a; }
+};
+template <class T>
 struct MaxOf {
   using A = Compute<T>;
   static A start() {
@@ -279,6 +307,8 @@ constexpr Op table[] = {
     {"ReduceL1", 0, infer_reduce, prepare_reduce<L1Of>},
     {"ReduceL2", 0, infer_reduce, prepare_reduce<L2Of>},
     {"ReduceSumSquare", 0, infer_reduce, prepare_reduce<SumSquareOf>},
+    {"ReduceLogSum", 0, infer_reduce, prepare_reduce<LogSumOf, Floats>},
+    {"ReduceLogSumExp", 0, infer_reduce, prepare_reduce<LogSumExpOf, Floats>},
     {"ArgMax", 0, infer_arg, prepare_arg<true>},
     {"ArgMin", 0, infer_arg, prepare_arg<false>},
 };

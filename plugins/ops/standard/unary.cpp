@@ -4,12 +4,11 @@
 #include <limits>
 
 #include "functors.h"
+#include "map.h"
 #include "op.h"
 
 namespace regie::ops {
 namespace {
-
-void infer_same(const Infer& infer) { infer.result(0, infer.elem(0), infer.shape(0)); }
 
 // Neg and Abs occur in the arithmetic on shapes.
 void infer_neg(const Infer& infer) {
@@ -34,17 +33,6 @@ void infer_clip(const Infer& infer) {
       for (regie_dim d : infer.shape(i))
         if (infer.surely_differ(d, 1)) infer.bad("the bounds must be single numbers");
   infer_same(infer);
-}
-
-// The kernel that applies f to each element.
-template <class T, class F>
-KernelPtr map_kernel(Prepare& p, F f) {
-  p.expect_result(0, p.shape(0));
-  return make_kernel([f, count = sdk::count_of(p.in(0))](const Call& call) {
-    const T* from = call.in<T>(0);
-    T* to = call.out<T>(0);
-    for (int64_t i = 0; i < count; ++i) to[i] = T(f(Compute<T>(from[i])));
-  });
 }
 
 // Operators whose function is one of functors.h.

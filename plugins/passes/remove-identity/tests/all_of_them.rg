@@ -16,7 +16,7 @@ graph @g(%x: f32[N,3]) -> (%y) where N in 1.. {
   %y = Neg(%i)
 }
 // EXPECT:
-graph @g(%x: f32[N,3]) -> (%y) where N in 1.. on "cpu" = "cpu" 0 space 0 {
+graph @g(%x: f32[N,3]) -> (%y) where N in 1.. {
   %a: f32[N,3] = Relu(%x)
   %y: f32[N,3] = Neg(%a)
 }

@@ -13,7 +13,7 @@ graph @g(%x: f32[2,2]) -> (%y) {
   %y: f64[4] = Cast(%d) {to = 11}
 }
 // EXPECT:
-graph @g(%x: f32[2,2]) -> (%y) on "cpu" = "cpu" 0 space 0 {
+graph @g(%x: f32[2,2]) -> (%y) {
   %starts: const i64[1] = [-1]
   %ends: const i64[1] = [-3]
   %axes: const i64[1] = [0]
