@@ -13,6 +13,7 @@
 #include "pointwise_engine.h"
 #include "pointwise_program.h"
 #include "regie/c/pass.h"
+#include "regie/part_view.hpp"
 #include "regie/reference_kernel.hpp"
 #include "regie_digests.h"
 #include "settings.h"
@@ -171,6 +172,11 @@ bool same_type(const regie_type& a, const regie_type& b) {
 uint32_t alias(regie_engine* e, const regie_graph* graph, uint32_t id, uint32_t result, uint32_t operand) {
   const regie_node& n = graph->nodes[id];
   if (pointwise_in_place(graph, n, result, operand)) return REGIE_ALIAS_INPLACE;
+  if (regie::sdk::joins_or_cuts(n)) {
+    const bool one = regie::sdk::sv(n.op) == "Concat" ? result == 0 : operand == 0;
+    return one && !regie::sdk::part_views(regie::sdk::GraphView(graph), n).empty() ? REGIE_ALIAS_VIEW
+                                                                                   : REGIE_ALIAS_NONE;
+  }
   if (result != 0 || operand >= n.operand_count || n.result_count == 0) return REGIE_ALIAS_NONE;
   const uint32_t from = n.operands[operand], to = n.results[0];
   if (from == REGIE_NONE || to == REGIE_NONE || n.region_count) return REGIE_ALIAS_NONE;
