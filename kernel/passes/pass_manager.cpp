@@ -364,6 +364,38 @@ uint32_t context_op_flags(const regie_pass_context* self, regie_str op) {
   return static_cast<PassCall*>(self->state)->state->ops->flags(view(op));
 }
 
+uint32_t context_format_wishes(const regie_pass_context* self, uint32_t node, regie_format_wish* wishes,
+                               uint32_t capacity) {
+  auto& state = *static_cast<PassCall*>(self->state)->state;
+  const Graph& g = *state.graph;
+  if (!g.live(node) || g.node(node).engine >= state.engines.size()) return 0;
+  EngineInstance& e = state.engines[g.node(node).engine];
+  if (!e.table->formats || is_control_flow(g.node(node)) || is_copy(g.node(node))) return 0;
+  auto shapes = NodeShapes::make(state, node);
+  if (!shapes.ok()) return 0;  // the stage that needs the shapes says what is wrong with them
+  regie_engine_shapes s = shapes->get();
+  return e.table->formats(e.engine, &g.view(), node, &s, wishes, capacity);
+}
+
+double context_reformat_ns(const regie_pass_context* self, uint32_t engine, uint32_t value, regie_format from,
+                           regie_format to) {
+  auto& state = *static_cast<PassCall*>(self->state)->state;
+  const Graph& g = *state.graph;
+  if (engine >= state.engines.size() || !g.live_value(value) || !state.engines[engine].table->reformat_ns)
+    return -1;
+  std::vector<int64_t> dims;
+  const regie_type& type = g.value(value).type;
+  for (int32_t d = 0; d < type.rank; ++d) {
+    auto size = state.reference_value(type.dims[d]);
+    if (!size.ok()) return -1;
+    dims.push_back(*size);
+  }
+  regie_tensor tensor{type.elem, 0, type.rank, dims.data(), nullptr, nullptr, 0};
+  tensor.bytes = elem_bytes(type.elem, static_cast<uint64_t>(element_count(dims)));
+  EngineInstance& e = state.engines[engine];
+  return e.table->reformat_ns(e.engine, &tensor, from, to);
+}
+
 regie_pass_context make_context(PassCall* call, const regie_graph* graph, Edit& edit) {
   regie_pass_context c{};
   c.struct_size = sizeof(c);
@@ -376,6 +408,8 @@ regie_pass_context make_context(PassCall* call, const regie_graph* graph, Edit& 
   c.alias_kind = context_alias_kind;
   c.op_flags = context_op_flags;
   c.state = call;
+  c.format_wishes = context_format_wishes;
+  c.reformat_ns = context_reformat_ns;
   return c;
 }
 

@@ -434,6 +434,27 @@ Operation describe(std::string_view op, const Attrs& attrs, const regie_tensor* 
   return l->describe(r);
 }
 
+bool Formats::all_plain() const {
+  auto plain = [](regie_format f) { return f == kPlainFormat; };
+  return std::all_of(operands.begin(), operands.end(), plain) &&
+         std::all_of(results.begin(), results.end(), plain);
+}
+
+void set_formats(Operation& op, const Formats& formats, const regie_tensor* operands,
+                 const regie_tensor* results) {
+  if (formats.all_plain()) return;
+  if (op.kind != Operation::kConvolution && op.kind != Operation::kPooling)
+    refuse("it is computed row-major only");
+  for (size_t i = 0; i < formats.operands.size(); ++i) {
+    const bool free = i == op.src_operand || i == op.residual_operand;
+    if (!free && formats.operands[i] != kPlainFormat) refuse("an operand must be row-major");
+  }
+  if (op.residual_operand != REGIE_NONE && formats.operands[op.residual_operand] != formats.results[0])
+    refuse("residual and result must have one format");
+  op.src = dnnl_layout(regie::sdk::dims_of(operands[op.src_operand]), formats.operands[op.src_operand]);
+  op.dst = dnnl_layout(regie::sdk::dims_of(results[0]), formats.results[0]);
+}
+
 std::string activation_problem(const Attrs& attrs) {
   try {
     std::vector<PostOp> post;

@@ -29,9 +29,13 @@ std::optional<PointwiseKernel> lower_pointwise(const regie::sdk::WordCatcher& ca
       return std::nullopt;
     }
   }
+  if (!fused && !formats.all_plain()) {
+    *why = "its operands are not row-major";
+    return std::nullopt;
+  }
   try {
     PointwiseKernel kernel;
-    kernel.blob = write_pointwise(graph, node);
+    kernel.blob = write_pointwise(graph, node, formats);
     const PointwiseProgram program = read_pointwise(kernel.blob.data(), kernel.blob.size());
     const PointwisePlan plan = plan_pointwise(program);
     const bool loops = std::all_of(plan.instructions.begin(), plan.instructions.end(),

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "operation.h"
 #include "regie/c/view.h"
 #include "regie/reference_kernel.hpp"
 

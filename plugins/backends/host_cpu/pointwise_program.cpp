@@ -4,6 +4,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "formats.h"
 #include "regie/graph_view.hpp"
 
 namespace host_cpu {
@@ -26,7 +27,8 @@ bool is_covered(regie_elem e) {
 
 class Writer {
  public:
-  Writer(const regie_graph* graph, const regie_node& node) : g_(graph), node_(node) {}
+  Writer(const regie_graph* graph, const regie_node& node, const Formats& formats)
+      : g_(graph), node_(node), formats_(formats) {}
 
   std::string write() {
     const regie_region* body = nullptr;
@@ -105,11 +107,14 @@ class Writer {
     out.raw(steps.data(), steps.size());
     out.put(static_cast<uint32_t>(results_.size()));
     for (uint32_t r : results_) out.put(r);
+    for (regie_format f : formats_.operands) out.put(f);
+    for (regie_format f : formats_.results) out.put(f);
     return out.take();
   }
 
   const regie_graph* g_;
   const regie_node& node_;
+  const Formats& formats_;
   std::unordered_map<uint32_t, uint32_t> values_;  // of the graph -> of the program
   std::vector<regie_elem> operands_;
   std::vector<PointwiseProgram::Constant> constants_;
@@ -120,8 +125,8 @@ class Writer {
 
 }  // namespace
 
-std::string write_pointwise(const regie_graph* graph, const regie_node& node) {
-  return Writer(graph, node).write();
+std::string write_pointwise(const regie_graph* graph, const regie_node& node, const Formats& formats) {
+  return Writer(graph, node, formats).write();
 }
 
 PointwiseProgram read_pointwise(const void* blob, uint64_t size) {
@@ -162,6 +167,15 @@ PointwiseProgram read_pointwise(const void* blob, uint64_t size) {
     r = in.get<uint32_t>();
     if (r != REGIE_NONE && (r >= p.value_count() || p.elem(r) == REGIE_ELEM_UNKNOWN))
       in.corrupt("a result is not there");
+  }
+  for (auto [list, count] :
+       {std::pair{&p.formats.operands, p.operands.size()}, std::pair{&p.formats.results, p.results.size()}}) {
+    list->resize(count);
+    for (regie_format& f : *list) {
+      f = in.get<regie_format>();
+      if (f != kPlainFormat && f != kChannelsLast && f != kBlocked)
+        in.corrupt("a tensor has an impossible format");
+    }
   }
   in.finish();
   return p;

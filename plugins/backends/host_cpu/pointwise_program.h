@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "operation.h"
 #include "regie/op_blob.hpp"
 
 namespace host_cpu {
@@ -32,6 +33,7 @@ struct PointwiseProgram {
   std::vector<Constant> constants;
   std::vector<Step> steps;
   std::vector<uint32_t> results;
+  Formats formats;
 
   uint32_t first_constant() const { return static_cast<uint32_t>(operands.size()); }
   uint32_t first_step() const { return first_constant() + static_cast<uint32_t>(constants.size()); }
@@ -45,7 +47,7 @@ struct PointwiseProgram {
 
 // Of a regie.Pointwise, or of a node of an element-wise operator; constants of one element become part of it.
 // Throws UNSUPPORTED with the reason where it cannot be.
-std::string write_pointwise(const regie_graph* graph, const regie_node& node);
+std::string write_pointwise(const regie_graph* graph, const regie_node& node, const Formats& formats);
 
 PointwiseProgram read_pointwise(const void* blob, uint64_t size);
 

@@ -4,12 +4,8 @@
 #include <array>
 #include <cstring>
 
-extern "C" {
-// libgomp's, which oneDNN's loops run on too.
-void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags);
-int omp_get_thread_num(void);
-int omp_get_num_threads(void);
-}
+#include "formats.h"
+#include "parallel.h"
 
 namespace host_cpu {
 
@@ -91,12 +87,44 @@ PointwiseRun::PointwiseRun(const regie::sdk::WordCatcher& catcher, const Pointwi
   for (uint32_t v = 0; v < plan_.value_count; ++v)
     values_[v].elem =
         v < program.value_count() ? program.elem(v) : plan_.more_constants[v - program.value_count()].elem;
-  merge_dimensions(request);
-  place_operands(request);
-  place_results(request);
+  rename_axes(request);
+  const PrepareRequest physical{physical_operands_.data(), request.operand_count, physical_results_.data(),
+                                request.result_count};
+  merge_dimensions(physical);
+  place_operands(physical);
+  place_results(physical);
   give_slots();
   choose_tiles(threads);
-  prepare_calls(request, threads_);
+  prepare_calls(physical, threads_);
+}
+
+// All results have one format. An operand has it too, or is row-major with bytes that lie alike in both, as
+// one element or one for each channel do.
+void PointwiseRun::rename_axes(const PrepareRequest& r) {
+  physical_operands_.assign(r.operands, r.operands + r.operand_count);
+  physical_results_.assign(r.results, r.results + r.result_count);
+  if (program_.formats.all_plain()) return;
+  regie_format format = kPlainFormat;
+  size_t rank = 0;
+  for (uint32_t i = 0; i < r.result_count; ++i) {
+    if (r.results[i].elem == REGIE_ELEM_UNKNOWN) continue;
+    format = program_.formats.results[i];
+    rank = static_cast<size_t>(r.results[i].rank);
+  }
+  physical_dims_.reserve(r.operand_count + r.result_count);
+  auto rename = [&](regie_tensor& t, regie_format own) {
+    if (t.elem == REGIE_ELEM_UNKNOWN) return;
+    if (t.rank > static_cast<int32_t>(rank)) bad("an operand has more dimensions than the result");
+    std::vector<int64_t> dims(rank, 1);
+    std::copy(t.dims, t.dims + t.rank, dims.end() - t.rank);
+    if (own != format && !same_order(dims, own, format))
+      throw Failure(REGIE_UNSUPPORTED, "an operand's format differs from the result's");
+    physical_dims_.push_back(physical_dims(dims, format));
+    t.rank = static_cast<int32_t>(physical_dims_.back().size());
+    t.dims = physical_dims_.back().data();
+  };
+  for (uint32_t i = 0; i < r.operand_count; ++i) rename(physical_operands_[i], program_.formats.operands[i]);
+  for (uint32_t i = 0; i < r.result_count; ++i) rename(physical_results_[i], program_.formats.results[i]);
 }
 
 // Axes over which every tensor goes on alike become one.

@@ -61,6 +61,7 @@ class PointwiseRun {
   struct Thread;
 
   void place_operands(const PrepareRequest& request);
+  void rename_axes(const PrepareRequest& request);
   void merge_dimensions(const PrepareRequest& request);
   void place_results(const PrepareRequest& request);
   void give_slots();
@@ -78,6 +79,9 @@ class PointwiseRun {
 
   const regie::sdk::WordCatcher& catcher_;
   const PointwiseProgram& program_;
+  // The request's tensors as row-major ones: in a format their axes have other sizes and another order.
+  std::vector<regie_tensor> physical_operands_, physical_results_;
+  std::vector<std::vector<int64_t>> physical_dims_;
   PointwisePlan plan_;
   std::vector<Value> values_;
   std::vector<Feed> feeds_;

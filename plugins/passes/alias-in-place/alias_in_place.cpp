@@ -182,7 +182,6 @@ class Walk {
         return graph_.describe(graph_.value(p.part)) + " is a part twice, or lies in another whole already";
       covered += *bytes_of(graph_.value(p.part).type);
     }
-    if (root.type.format != REGIE_FORMAT_ND) return graph_.describe(root) + " has another format";
     const auto bytes = bytes_of(root.type);
     if (!bytes || *bytes != covered) return graph_.describe(part) + " lies in another whole already";
     return {};

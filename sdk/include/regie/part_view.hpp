@@ -23,14 +23,18 @@ struct PartView {
 
 namespace detail {
 
-inline bool is_whole_number(const regie_type& t) {
-  return t.container == REGIE_TENSOR && t.rank > 0 && t.format == REGIE_FORMAT_ND && elem_bits(t.elem) >= 8 &&
-         bytes_of(t).has_value();
-}
-// All axes before it are 1.
-inline bool is_outermost(const regie_type& t, int64_t axis) {
+// A tensor of known size without padding, of which the parts along `axis` are pieces: all axes before it are 1.
+// In other formats than row-major that is known of the batch, and of the channels of one image that lie in whole
+// blocks.
+inline bool has_pieces(const regie_type& t, int64_t axis) {
+  if (t.container != REGIE_TENSOR || t.rank <= 0 || elem_bits(t.elem) < 8 || !bytes_of(t)) return false;
   if (axis < 0) axis += t.rank;
   if (axis < 0 || axis >= t.rank) return false;
+  if (t.format != REGIE_FORMAT_ND && axis != 0) {
+    const int64_t block = (t.format >> 16) & 0x7fff;
+    const bool blocked = (t.format & 0xffff) == REGIE_FORMAT_NC1HWC0 && !(t.format & REGIE_FORMAT_OPAQUE_BIT);
+    if (!blocked || axis != 1 || block == 0 || t.dims[1] % block != 0) return false;
+  }
   for (int64_t i = 0; i < axis; ++i)
     if (t.dims[i] != 1) return false;
   return true;
@@ -53,7 +57,7 @@ inline std::optional<std::vector<int64_t>> constant_integers(const regie_value* 
 inline std::optional<std::pair<int64_t, int64_t>> slice_begin(const GraphView& g, const regie_node& n) {
   const regie_type &whole = g.operand(n, 0)->type, &part = g.result(n, 0)->type;
   const auto starts = constant_integers(g.operand(n, 1));
-  if (!starts || whole.rank != part.rank) return std::nullopt;
+  if (!starts || whole.rank != part.rank || !bytes_of(whole) || !bytes_of(part)) return std::nullopt;
   std::vector<int64_t> axes, steps(starts->size(), 1);
   for (size_t i = 0; i < starts->size(); ++i) axes.push_back(static_cast<int64_t>(i));
   if (g.operand(n, 3)) {
@@ -97,25 +101,29 @@ inline std::vector<PartView> part_views(const GraphView& g, const regie_node& n)
   const bool joins = op == "Concat";
   if (!joins_or_cuts(n) || n.operand_count == 0 || n.result_count == 0) return {};
   const regie_value* whole = joins ? g.result(n, 0) : g.operand(n, 0);
-  if (!whole || !detail::is_whole_number(whole->type)) return {};
+  if (!whole || whole->type.rank <= 0) return {};
   std::vector<PartView> parts;
   if (op == "Slice") {
     const regie_value* part = g.result(n, 0);
-    if (!part || !detail::is_whole_number(part->type) || part->type.elem != whole->type.elem) return {};
+    if (!part || part->type.elem != whole->type.elem || part->type.format != whole->type.format) return {};
     const auto begin = detail::slice_begin(g, n);
-    if (!begin || !detail::is_outermost(whole->type, begin->first)) return {};
-    const int64_t extent = part->type.dims[begin->first];
-    if (extent <= 0) return {};
+    if (!begin || !detail::has_pieces(whole->type, begin->first) || !detail::has_pieces(part->type, begin->first))
+      return {};
+    const int64_t extent = part->type.dims[begin->first], block = (whole->type.format >> 16) & 0x7fff;
+    if (extent <= 0 || (block && begin->first == 1 && begin->second % block != 0)) return {};
     parts.push_back({whole->id, part->id,
                      *bytes_of(part->type) / static_cast<uint64_t>(extent) * static_cast<uint64_t>(begin->second)});
     return parts;
   }
-  if (!detail::is_outermost(whole->type, Attrs(n).integer("axis", 0))) return {};
+  const int64_t axis = Attrs(n).integer("axis", 0);
+  if (!detail::has_pieces(whole->type, axis)) return {};
   uint64_t offset = 0;
   for (uint32_t i = 0; i < (joins ? n.operand_count : n.result_count); ++i) {
     // A part of Split that nobody reads has no type to count with.
     const regie_value* part = joins ? g.operand(n, i) : g.result(n, i);
-    if (!part || !detail::is_whole_number(part->type) || part->type.elem != whole->type.elem) return {};
+    const bool fits = part && part->type.elem == whole->type.elem && part->type.format == whole->type.format &&
+                      detail::has_pieces(part->type, axis);
+    if (!fits) return {};
     parts.push_back({whole->id, part->id, offset});
     offset += *bytes_of(part->type);
   }
