@@ -18,7 +18,7 @@ constexpr std::string_view kFused = "regie.Pointwise";
 std::optional<PointwiseKernel> lower_pointwise(const regie::sdk::WordCatcher& catcher,
                                                const regie_graph* graph, const regie_node& node,
                                                const regie_tensor* operands, const regie_tensor* results,
-                                               std::string* why) {
+                                               const Formats& formats, std::string* why) {
   const std::string op(regie::sdk::sv(node.op));
   const bool fused = op == kFused;
   if (!fused) {

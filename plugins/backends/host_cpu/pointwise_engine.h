@@ -21,7 +21,7 @@ struct PointwiseKernel {
 std::optional<PointwiseKernel> lower_pointwise(const regie::sdk::WordCatcher& catcher,
                                                const regie_graph* graph, const regie_node& node,
                                                const regie_tensor* operands, const regie_tensor* results,
-                                               std::string* why);
+                                               const Formats& formats, std::string* why);
 
 // May result `result` of a regie.Pointwise lie on the bytes of operand `operand`?
 bool pointwise_in_place(const regie_graph* graph, const regie_node& node, uint32_t result, uint32_t operand);
