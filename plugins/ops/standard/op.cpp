@@ -208,8 +208,8 @@ void Infer::unsupported(const std::string& message) const {
   throw sdk::Failure(REGIE_UNSUPPORTED, quoted(op, message));
 }
 
-Prepare::Prepare(const regie_op_request& request)
-    : op(sdk::sv(request.op)), attrs(request.attrs, request.attr_count), request_(request) {
+Prepare::Prepare(const regie_op_request& request, const regie_host* host)
+    : op(sdk::sv(request.op)), attrs(request.attrs, request.attr_count), request_(request), host_(host) {
   for (uint32_t i = 0; i < request.operand_count; ++i) {
     const regie_tensor& t = request.operands[i];
     if (!t.strides) continue;
