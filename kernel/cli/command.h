@@ -30,6 +30,7 @@ int command_opt(const Arguments&);
 int command_check(const Arguments&);
 int command_plugins(const Arguments&);
 int command_inspect(const Arguments&);
+int command_plan_memory(const Arguments&);
 
 // Parses `arguments`; prints help and gives an exit code if asked for or if they are wrong. `usage` is the
 // line after "regie", `example` one or more commands that work. A positional name that ends in "..." takes

@@ -22,6 +22,7 @@ void furnish(const Scratch& scratch) {
   fs::copy(kDigits + "digits.onnx", scratch.path("model.onnx"));
   for (const char* name : {"image.npy", "x.npy"}) fs::copy(kDigits + "digit_3.npy", scratch.path(name));
   fs::copy(kDigits + "images.npy", scratch.path("images.npy"));
+  fs::copy(std::string(REGIE_TEST_MODELS_DIR) + "/memory/C.csv", scratch.path("buffers.csv"));
   fs::copy(kSource + "/configs/rules/conv.toml", scratch.path("my_rules.toml"));
   fs::copy(kSource + "/configs/pipelines/unoptimised.toml", scratch.path("mine.toml"));
   fs::create_directory_symlink(kSource + "/configs", scratch.path("configs"));
@@ -77,7 +78,7 @@ TEST(Documents, CommandsWork) {
 }
 
 TEST(Documents, HelpOfEveryCommandShowsAnExampleThatWorks) {
-  for (const char* command : {"compile", "run", "opt", "check", "plugins", "inspect"}) {
+  for (const char* command : {"compile", "run", "opt", "check", "plugins", "inspect", "plan-memory"}) {
     ProcessResult help = run_regie(std::string(command) + " --help");
     EXPECT_EQ(help.exit_code, 0) << command;
     size_t at = help.out.find("Example:\n");

@@ -50,8 +50,8 @@ typedef struct regie_edit_api {
                               const regie_str* names, uint32_t* region, uint32_t* args);
   regie_status (*close_region)(regie_edit* edit, uint32_t result_count, const uint32_t* results);
 
-  /* Every reader of `old_value` (region results too) reads `new_value` instead, but for nodes that this patch makes: so a
-   * node can be put behind a value. Types must be compatible. */
+  /* Every reader of `old_value` (region results too) reads `new_value` instead, but for nodes that this patch
+   * makes: so a node can be put behind a value. Types must be compatible. */
   regie_status (*replace)(regie_edit* edit, uint32_t old_value, uint32_t new_value);
   /* All its results must be unread after the patch. */
   regie_status (*remove)(regie_edit* edit, uint32_t node);
