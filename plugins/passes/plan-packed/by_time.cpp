@@ -95,7 +95,10 @@ Offsets settle_in_advance(const Problem& problem) {
 }  // namespace
 
 Offsets plan_by_time(const Problem& problem, Tie tie, bool backwards) {
-  Offsets offsets = settle_in_advance(problem);
+  return plan_by_time(problem, settle_in_advance(problem), tie, backwards);
+}
+
+Offsets plan_by_time(const Problem& problem, Offsets offsets, Tie tie, bool backwards) {
   std::vector<Step> steps;
   steps.reserve(problem.parts.size());
   for (uint32_t i = 0; i < problem.items.size(); ++i)

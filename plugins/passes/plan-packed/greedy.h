@@ -23,6 +23,8 @@ using Order = std::vector<uint32_t>;  // free items with bytes, first one first
 enum class Tie { kLargest, kLongest };  // among items that start together
 
 Offsets plan_by_time(const Problem& problem, Tie tie, bool backwards);
+// Items with an offset in `settled` are there already (kFree: not): all that are fixed or have several parts.
+Offsets plan_by_time(const Problem& problem, Offsets settled, Tie tie, bool backwards);
 
 // Nothing, if it would take more than `visits` looks at items, or if too many items are fixed.
 std::optional<Offsets> plan_lowest_first(const Problem& problem, const Order& order, uint64_t visits);

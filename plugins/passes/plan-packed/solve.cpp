@@ -11,7 +11,8 @@ namespace packed {
 
 namespace {
 
-constexpr uint64_t kLarge = 200'000;  // items: greedy plans are tried in order of cost, one after the other
+constexpr uint64_t kMany = 20'000;      // items
+constexpr uint64_t kMostItems = 5'000;  // of a piece that is searched
 
 struct Piece {
   std::vector<uint32_t> items;
@@ -76,42 +77,86 @@ class Solver {
     }
   }
 
-  // --- greedy
-  // -----------------------------------------------------------------------------------------------
+  bool spend(uint64_t visits) {
+    if (visits > visits_) return false;
+    visits_ -= visits;
+    return true;
+  }
+
   void plan_greedily() {
     if (pieces_.empty()) return;
-    const uint64_t n = p_.items.size();
+    visits_ = limits_.greedy_visits;
     offer(plan_by_time(p_, Tie::kLargest, false));
     if (done()) return;
     make_orders();
-    uint64_t visits = limits_.greedy_visits;
-    auto lowest = [&](const Order& order) {
-      const uint64_t most = std::min<uint64_t>(visits, 24 * n + 1000);
-      if (done() || most == 0) return;
-      visits -= most / 2;
-      if (auto offsets = plan_lowest_first(p_, order, most)) offer(*offsets);
-    };
-    if (n < kLarge)
-      for (const Order& order : orders_) lowest(order);
-    for (bool backwards : {true, false})
-      for (Tie tie : {Tie::kLargest, Tie::kLongest})
-        if (!done() && (backwards || tie == Tie::kLongest) && worth_a_walk())
-          offer(plan_by_time(p_, tie, backwards));
-    // Where a search follows, it beats what is left.
-    if (limits_.search_work && n <= kMostItems && pairs_ <= limits_.core_pairs) return;
-    const uint64_t pairs = pairs_ + 64 * n;
-    for (const Order& order : orders_)
-      for (Fit fit : {Fit::kFirst, Fit::kBest}) {
-        if (done() || pairs > visits) return;
-        visits -= pairs;
-        offer(plan_by_rank(p_, order, fit));
-      }
-    if (n >= kLarge && peak() - bound_ > bound_ / 50) lowest(orders_[0]);
+    if (p_.items.size() < kMany)
+      plan_few();
+    else
+      plan_many();
   }
 
-  // A walk through a million buffers takes its second: the last percents are not worth it.
-  bool worth_a_walk() const { return p_.items.size() < kLarge || peak() - bound_ > bound_ / 50; }
+  void plan_few() {
+    const uint64_t n = p_.items.size();
+    for (const Order& order : orders_) {
+      const uint64_t most = std::min<uint64_t>(visits_, 24 * n + 1000);
+      if (done() || !spend(most / 2)) break;
+      if (auto offsets = plan_lowest_first(p_, order, most)) offer(*offsets);
+    }
+    for (bool backwards : {true, false})
+      for (Tie tie : {Tie::kLargest, Tie::kLongest})
+        if (!done() && (backwards || tie == Tie::kLongest)) offer(plan_by_time(p_, tie, backwards));
+    // Where a search follows, it beats what is left.
+    count_pairs();
+    if (limits_.search_work && n <= kMostItems && pairs_ <= limits_.core_pairs) return;
+    for (double share : {0.85, 0.95, 0.9})
+      for (size_t by : {kLife, kArea, kSize})
+        for (bool backwards : {false, true})
+          if (!done() && spend(16 * n)) plan_heavy_first(share, by, Tie::kLongest, backwards);
+    for (const Order& order : orders_)
+      for (Fit fit : {Fit::kFirst, Fit::kBest}) {
+        if (done() || !spend(pairs_ + 64 * n)) return;
+        offer(plan_by_rank(p_, order, fit));
+      }
+  }
 
+  // What is best for many buffers comes first; there is time for one or two.
+  void plan_many() {
+    bool first = true;
+    for (double share : {0.9, 0.95, 0.85})
+      for (bool backwards : {true, false})
+        for (Tie tie : {Tie::kLongest, Tie::kLargest})
+          if (!done() && (spend(40 * p_.items.size()) || first)) {
+            first = false;
+            plan_heavy_first(share, kLife, tie, backwards);
+          }
+  }
+
+  // The few items that make up most of all bytes times steps are packed by themselves, densely; all others
+  // are walked around them.
+  void plan_heavy_first(double share, size_t by, Tie tie, bool backwards) {
+    double all = 0, heavy = 0;
+    for (uint32_t i : orders_[kArea]) all += area(i);
+    std::vector<uint8_t> chosen(p_.items.size(), 0);
+    for (uint32_t i : orders_[kArea]) {
+      if (heavy >= share * all) break;
+      heavy += area(i);
+      chosen[i] = 1;
+    }
+    for (uint32_t i = 0; i < p_.items.size(); ++i)
+      if (p_.items[i].part_count > 1) chosen[i] = 1;
+    Order order;
+    for (uint32_t i : orders_[by])
+      if (chosen[i]) order.push_back(i);
+    auto settled = plan_lowest_first(p_, order, 400 * order.size() + 1000);
+    if (!settled) return;
+    for (uint32_t i = 0; i < p_.items.size(); ++i)
+      if (!chosen[i]) (*settled)[i] = p_.items[i].fixed;
+    offer(plan_by_time(p_, std::move(*settled), tie, backwards));
+  }
+
+  double area(uint32_t i) const { return p_.items[i].life * static_cast<double>(p_.items[i].extent); }
+
+  enum OrderName : size_t { kLife, kArea, kSize };  // the first of orders_
   void make_orders() {
     Order order;
     for (uint32_t i = 0; i < p_.items.size(); ++i)
@@ -127,14 +172,10 @@ class Solver {
       for (const auto& [k, i] : keyed) sorted.push_back(i);
       orders_.push_back(std::move(sorted));
     };
-    auto extent = [&](uint32_t i) { return static_cast<double>(items[i].extent); };
     add([&](uint32_t i) { return items[i].life; });
-    if (items.size() >= kLarge) {
-      pairs_ = UINT64_MAX / 2;
-      return;
-    }
-    add([&](uint32_t i) { return items[i].life * extent(i); });
-    add(extent);
+    add([&](uint32_t i) { return area(i); });
+    if (items.size() >= kMany) return;
+    add([&](uint32_t i) { return static_cast<double>(items[i].extent); });
     RangeMax load(p_.sections);
     for (uint32_t s = 0; s < p_.sections; ++s) load.raise(s, s + 1, p_.load[s]);
     add([&](uint32_t i) {
@@ -142,26 +183,23 @@ class Solver {
       for (const Part& part : p_.parts_of(items[i])) most = std::max(most, load.max(part.begin, part.end));
       return static_cast<double>(most);
     });
-    add([&](uint32_t i) {
-      return items[i].extent ? -static_cast<double>(p_.parts[items[i].first_part].begin) : 0.0;
-    });
+    add([&](uint32_t i) { return -static_cast<double>(p_.parts[items[i].first_part].begin); });
+  }
 
+  void count_pairs() {
     std::vector<int64_t> change(p_.sections + 1, 0);
     for (const Part& part : p_.parts) {
       ++change[part.begin];
       --change[part.end];
     }
-    std::vector<uint64_t> live(p_.sections + 1, 0);
     int64_t now = 0;
-    for (uint32_t s = 0; s < p_.sections; ++s) live[s] = static_cast<uint64_t>(now += change[s]);
-    for (const Part& part : p_.parts) pairs_ += live[part.begin];
+    for (int64_t& c : change) c = now += c;
+    for (const Part& part : p_.parts) pairs_ += static_cast<uint64_t>(change[part.begin]);
   }
 
-  // --- search
-  // -----------------------------------------------------------------------------------------------
   void search() {
     uint64_t work = limits_.search_work, nodes = limits_.search_nodes;
-    while (!done()) {
+    while (!done() && bound_ <= limits_.capacity) {
       Piece* top = nullptr;
       size_t more = 0;
       for (Piece& piece : pieces_) {
@@ -199,15 +237,13 @@ class Solver {
       best_[core.of_problem[i]] = static_cast<uint64_t>(r.offsets[i]);
   }
 
-  static constexpr size_t kMostItems = 5000;
-
   const Problem& p_;
   const Limits& limits_;
   std::optional<Search::Clock::time_point> deadline_;
   std::vector<Piece> pieces_;
   std::vector<Order> orders_;
   Offsets best_;
-  uint64_t bound_ = 0, pairs_ = 0, nodes_ = 0, last_nodes_ = 0;
+  uint64_t bound_ = 0, visits_ = 0, pairs_ = 0, nodes_ = 0, last_nodes_ = 0;
 };
 
 }  // namespace
