@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dnnl_handles.h"
+#include "lowered_memo.h"
 #include "regie/c/engine.h"
 #include "settings.h"
 
@@ -16,6 +17,7 @@ namespace host_cpu {
 
 struct WishRequest {
   dnnl_engine_t engine;
+  LoweredMemo& lowered;
   const Settings& settings;
   const regie_graph& graph;
   const regie_node& node;
