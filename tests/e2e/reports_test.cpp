@@ -363,6 +363,23 @@ TEST(Explain, NamesThatAreNotThere) {
   }
 }
 
+TEST(Progress, ACompileTellsWhereItStands) {
+  std::vector<std::string> told;
+  regie_set_progress(
+      [](void* context, const char* what, uint64_t done, uint64_t total) {
+        EXPECT_LE(done, total);
+        static_cast<std::vector<std::string>*>(context)->push_back(what);
+      },
+      &told);
+  api::Model::compile(kDigits);
+  const size_t count = told.size();
+  regie_set_progress(nullptr, nullptr);
+  api::Model::compile(kDigits);
+  EXPECT_EQ(told.size(), count);
+  for (const char* what : {"reading the model", "compiling: fuse", "compiling kernels", "making the model"})
+    EXPECT_THAT(told, testing::Contains(what));
+}
+
 TEST(Verbosity, TwoVsTellEachPatch) {
   Scratch scratch;
   const std::string rest = " compile " + shell_word(kDigits) + " -o " + shell_word(scratch.path("d.rgm"));

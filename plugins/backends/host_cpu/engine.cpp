@@ -12,6 +12,7 @@
 #include "kernel_blob.h"
 #include "pointwise_engine.h"
 #include "pointwise_program.h"
+#include "lowered_memo.h"
 #include "regie/c/pass.h"
 #include "regie/part_view.hpp"
 #include "regie/reference_kernel.hpp"
@@ -31,6 +32,7 @@ struct regie_engine {
   regie::sdk::WordCatcher catcher;
   Settings settings;
   Engine dnnl;
+  LoweredMemo lowered;
   std::string reason;  // of the last answer
 };
 
@@ -100,18 +102,18 @@ Layout choose_layout(const regie_engine& e, const Operation& op) {
 struct Choice {
   Operation op;
   Layout layout;
-  Lowered lowered;
-  bool pack = false;  // the weights are constant and oneDNN wants them otherwise than they are
+  const Lowered* lowered;  // of the engine
+  bool pack = false;       // the weights are constant and oneDNN wants them otherwise than they are
 };
 
-Choice choose(const regie_engine& e, const Work& work) {
-  Choice c{work.describe(), Layout::kPlain, {}, false};
+Choice choose(regie_engine& e, const Work& work) {
+  Choice c{work.describe(), Layout::kPlain, nullptr, false};
   if (work.formats.all_plain()) c.layout = choose_layout(e, c.op);
   const bool constant = c.op.weights.ndims && work.operands[c.op.weights_operand].data;
-  c.lowered = lower(e.dnnl.get(), c.op, c.layout, constant);
-  if (constant && !same_layout(c.lowered.weights, c.op.weights)) {
-    c.pack = is_storable(c.lowered.weights);
-    if (!c.pack) c.lowered = lower(e.dnnl.get(), c.op, c.layout, false);
+  c.lowered = &e.lowered.get(e.dnnl.get(), c.op, c.layout, constant);
+  if (constant && !same_layout(c.lowered->weights, c.op.weights)) {
+    c.pack = is_storable(c.lowered->weights);
+    if (!c.pack) c.lowered = &e.lowered.get(e.dnnl.get(), c.op, c.layout, false);
   }
   return c;
 }
@@ -153,7 +155,7 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
         Choice c = choose(*e, work);
         answer->can = 1;
         answer->cost_ns = s.overhead_ns + std::max(c.op.flops / s.flops_per_ns, work.bytes / s.bytes_per_ns);
-        e->reason = "oneDNN " + c.lowered.implementation;
+        e->reason = "oneDNN " + c.lowered->implementation;
         answer->reason = regie::sdk::str(e->reason);
         return;
       } catch (const Failure& f) {
@@ -288,8 +290,8 @@ void emit_reference(regie_engine& e, const regie_engine_compile& request, const 
 void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work& work, const Choice& c) {
   const std::string blob =
       write_dnnl_blob(work.op, work.attrs, c.layout, work.operands, work.results, work.formats,
-                      c.pack ? c.op.weights_operand : REGIE_NONE, c.lowered.weights);
-  std::string name = "oneDNN " + c.lowered.implementation;
+                      c.pack ? c.op.weights_operand : REGIE_NONE, c.lowered->weights);
+  std::string name = "oneDNN " + c.lowered->implementation;
   if (!work.formats.all_plain()) name += std::string(" ") + format_name(work.formats.results[0]);
   regie_kernel k{};
   k.struct_size = sizeof k;
@@ -299,19 +301,19 @@ void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work&
   k.blob = blob.data();
   k.blob_size = blob.size();
   uint64_t reorders = 0;
-  if (!same_layout(c.op.src, c.lowered.src)) make_reorder(e.dnnl.get(), c.op.src, c.lowered.src, &reorders);
-  if (!same_layout(c.op.dst, c.lowered.dst)) {
-    make_reorder(e.dnnl.get(), c.lowered.dst, c.op.dst, &reorders);
-    if (c.op.residual_operand != REGIE_NONE) make_reorder(e.dnnl.get(), c.op.dst, c.lowered.dst, &reorders);
+  if (!same_layout(c.op.src, c.lowered->src)) make_reorder(e.dnnl.get(), c.op.src, c.lowered->src, &reorders);
+  if (!same_layout(c.op.dst, c.lowered->dst)) {
+    make_reorder(e.dnnl.get(), c.lowered->dst, c.op.dst, &reorders);
+    if (c.op.residual_operand != REGIE_NONE) make_reorder(e.dnnl.get(), c.op.dst, c.lowered->dst, &reorders);
   }
-  k.scratch_bytes = plan_scratch(c.op, c.lowered, reorders).bytes;
+  k.scratch_bytes = plan_scratch(c.op, *c.lowered, reorders).bytes;
   if (!c.pack) return regie::sdk::check(request.emit(&request, &k));
 
-  const uint64_t bytes = dnnl_memory_desc_get_size(&c.lowered.weights);
+  const uint64_t bytes = dnnl_memory_desc_get_size(&c.lowered->weights);
   const Bytes packed = make_bytes(bytes);
-  reorder_now(e.dnnl.get(), c.op.weights, work.operands[c.op.weights_operand].data, c.lowered.weights,
+  reorder_now(e.dnnl.get(), c.op.weights, work.operands[c.op.weights_operand].data, c.lowered->weights,
               packed.get());
-  const std::string layout = "opaque:host_cpu:" + layout_digest(c.lowered.weights);
+  const std::string layout = "opaque:host_cpu:" + layout_digest(c.lowered->weights);
   regie_packed_weight weight{c.op.weights_operand, 64, packed.get(), bytes, regie::sdk::str(layout)};
   k.weight_count = 1;
   k.weights = &weight;
@@ -388,6 +390,8 @@ uint32_t formats(regie_engine* e, const regie_graph* graph, uint32_t node, const
     const std::vector<regie_format_wish> all =
         list_wishes({e->dnnl.get(), e->settings, *graph, work.node, work.op, work.operands, work.results,
                      work.empty, e->catcher});
+    const std::vector<regie_format_wish> all = list_wishes(
+        {e->dnnl.get(), e->lowered, e->settings, *graph, work.node, work.op, work.operands, work.results, work.empty});
     std::copy_n(all.begin(), std::min<size_t>(all.size(), capacity), wishes);
     return static_cast<uint32_t>(all.size());
   } catch (const std::exception&) {

@@ -60,7 +60,7 @@ class Lister {
   }
 
   // Is there a fast kernel, and does its result come out at the given shapes?
-  bool fast(const std::vector<Use>& uses, Lowered* lowered = nullptr) const {
+  bool fast(const std::vector<Use>& uses) const {
     Formats f{std::vector<regie_format>(r_.operands.size(), kPlainFormat),
               std::vector<regie_format>(r_.results.size(), kPlainFormat)};
     for (const Use& u : uses) (u.is_result ? f.results : f.operands)[u.index] = u.format;
@@ -69,10 +69,8 @@ class Lister {
                               r_.results.data(), r_.node.result_count);
       set_formats(op, f, r_.operands.data(), r_.results.data());
       const bool constant_weights = op.weights.ndims && r_.operands[op.weights_operand].data;
-      Lowered l = lower(r_.engine, op, Layout::kPlain, constant_weights);
-      const bool good = l.implementation.find("ref") == std::string::npos;
-      if (lowered) *lowered = std::move(l);
-      return good;
+      const Lowered& l = r_.lowered.get(r_.engine, op, Layout::kPlain, constant_weights);
+      return l.implementation.find("ref") == std::string::npos;
     } catch (const Failure&) {
       return false;
     }

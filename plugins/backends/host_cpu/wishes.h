@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dnnl_handles.h"
+#include "lowered_memo.h"
 #include "regie/c/engine.h"
 #include "regie/reference_kernel.hpp"
 #include "settings.h"
@@ -17,6 +18,7 @@ namespace host_cpu {
 
 struct WishRequest {
   dnnl_engine_t engine;
+  LoweredMemo& lowered;
   const Settings& settings;
   const regie_graph& graph;
   const regie_node& node;
