@@ -120,6 +120,7 @@ struct ModelTask {
   // already.
   std::vector<std::vector<Arg>> program_results;
   std::string name;                  // node, for messages: "node 'conv1' (Op)"
+  std::string op;                    // its operator, for profiles
   std::vector<std::string> origins;  // framework operators
   uint64_t step = 0;                 // in the linearised program: the unit of buffer lifetimes
 };

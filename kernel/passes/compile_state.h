@@ -30,6 +30,7 @@ struct CompileOptions {
   std::vector<std::pair<std::string, std::string>> settings;        // {"fold-constants.budget-bytes", "1024"}
   std::set<uint32_t> held_back_patches;                             // bisection: patches left out
   uint32_t stop_after_patches = UINT32_MAX;
+  bool explain = false;  // the ledger leaves no detail out
 };
 
 struct EngineInstance {

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "base/file.h"
+#include "base/progress.h"
 #include "ir/verify.h"
 #include "model/file.h"
 #include "model/plan_check.h"
@@ -60,6 +61,7 @@ Result<Compiled> compile_in(CompileState& state, const Pipeline& pipeline, const
                             std::span<const std::byte> bytes) {
   const CompileOptions& options = state.options;
   auto start = std::chrono::steady_clock::now();
+  report_progress("reading the model");
   REGIE_ASSIGN(state.graph, read_graph(state, path, bytes));
   state.ledger.operators_imported = state.graph->live_node_count();
   VerifyOptions verify_options;
@@ -72,6 +74,7 @@ Result<Compiled> compile_in(CompileState& state, const Pipeline& pipeline, const
   REGIE_TRY(state.open_engines());
   state.bind_symbols();
   REGIE_TRY(run_pipeline(state, pipeline, {}, {"placed", "scheduled", "planned"}));
+  report_progress("making the model");
   REGIE_ASSIGN(std::shared_ptr<Model> model, emit_model(state, pipeline));
   if (options.verify) {
     REGIE_TRY(check_model(*model).while_doing("checking the model that was made"));
@@ -88,6 +91,7 @@ Result<Compiled> compile(const std::shared_ptr<PluginHost>& plugins, const std::
                          std::span<const std::byte> bytes, const CompileOptions& options) {
   CompileState state;
   state.options = options;
+  state.ledger.everything = options.explain;
   state.plugins = plugins;
   state.source = path;
   REGIE_ASSIGN(state.ops, PluginOpSet::create(plugins));

@@ -31,6 +31,7 @@ class Emitter {
   };
   ModelDim dim(regie_dim d);
   uint32_t type_of(const regie_type& type);
+  void reserve_weights();
   uint32_t add_weight(const void* data, uint64_t size, const std::string& layout);
   Result<Arg> locate(uint32_t value);
   Status emit_identity();
@@ -58,6 +59,7 @@ class Emitter {
   std::map<std::pair<uint32_t, std::string>, uint32_t> kernels_;  // {device, content digest}
   std::map<uint32_t, uint32_t> weight_of_value_;
   std::map<uint32_t, uint32_t> output_of_value_;  // storage written in place
+  std::set<uint32_t> views_;                      // nodes that no task runs
 };
 
 ModelDim Emitter::dim(regie_dim d) {
@@ -76,6 +78,19 @@ uint32_t Emitter::type_of(const regie_type& type) {
   auto [it, fresh] = types_.emplace(std::pair{type.elem, dims}, static_cast<uint32_t>(model_->types.size()));
   if (fresh) model_->types.push_back({type.elem, std::move(dims)});
   return it->second;
+}
+
+// Room for all of them at once: what grows by doubling is copied and touched twice.
+void Emitter::reserve_weights() {
+  uint64_t bytes = 0;
+  auto count = [&](uint64_t size) { bytes += (size + 63) / 64 * 64; };
+  for (uint32_t v = 0; v < g_.value_count(); ++v)
+    if (g_.live_value(v) && g_.is_constant(v) && g_.tensor(v)) count(g_.tensor(v).bytes());
+  for (const auto& kernel : state_.kernels)
+    if (kernel)
+      for (const PackedWeight& w : kernel->weights) count(w.bytes.bytes());
+  for (const Tensor& t : state_.portable_constants) count(t.bytes());
+  weights_->reserve(bytes);
 }
 
 uint32_t Emitter::add_weight(const void* data, uint64_t size, const std::string& layout) {
@@ -343,6 +358,7 @@ Result<ModelTask> Emitter::make_task(const ScheduledTask& t) {
   task.threads = state_.options.threads;
   task.step = t.step;
   task.name = g_.describe_node(t.node);
+  task.op = view(n.op);
   for (uint32_t i = 0; i < n.origin_count; ++i) task.origins.emplace_back(g_.origin(n.origins[i]));
   for (uint32_t v : g_.operands(t.node)) {
     REGIE_ASSIGN(Arg a, locate(v));
@@ -390,6 +406,7 @@ Status Emitter::emit_region(uint32_t region, ModelProgram* program) {
     std::sort(waits.begin(), waits.end());
     waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
     if (skipped(t.node)) {
+      views_.insert(t.node);
       ends[i] = waits;
       if (stream.last != REGIE_NONE) ends[i].push_back(stream.last);
       stream.waits = std::move(waits);  // its stream goes on only after them
@@ -440,6 +457,7 @@ Status Emitter::emit_outputs() {
 
 Result<std::shared_ptr<Model>> Emitter::emit() {
   Model& m = *model_;
+  reserve_weights();
   REGIE_TRY(emit_identity());
   REGIE_TRY(emit_symbols());
   REGIE_TRY(emit_spaces());
@@ -455,6 +473,11 @@ Result<std::shared_ptr<Model>> Emitter::emit() {
     m.portable_constants.emplace(t.digest(), add_weight(t.data(), t.bytes(), "portable"));
   m.weight_bytes = {weights_->data(), weights_->size()};
   m.weight_owner = weights_;
+  for (PlacementRecord& p : state_.ledger.placements)
+    if (views_.count(p.id)) {
+      p.view = true;
+      p.reference = false;
+    }
   state_.ledger.operators_final = g_.live_node_count();
   m.ledger_json = state_.ledger.to_json(false);
   return model_;

@@ -1,5 +1,6 @@
 // Kernel driver: has every placed node compiled by its engine. Before memory is planned, as kernels need
 // scratch.
+#include "base/progress.h"
 #include "passes/compile_state.h"
 #include "passes/structural.h"
 
@@ -40,8 +41,11 @@ Status compile_kernels(CompileState& state) {
   Graph& g = *state.graph;
   state.kernels.resize(g.node_count());
   Status status;
+  uint64_t seen = 0;
+  const uint64_t all = g.live_node_count();
   for_each_task_node(g, [&](uint32_t n) {
     const regie_node& node = g.node(n);
+    report_progress("compiling kernels", ++seen, all);
     if (!status.ok() || state.kernels[n] || is_control_flow(node) || is_copy(node)) return;
     auto shapes = NodeShapes::make(state, n);
     if (!shapes.ok()) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ir/edit.h"
+#include "passes/known_content.h"
 #include "text/text.h"
 
 namespace regie {
@@ -183,7 +184,10 @@ bool contradicts(const regie_type& said, const regie_type& inferred) {
 }  // namespace
 
 Status PluginOpSet::infer(Graph& graph, uint32_t node) const {
-  REGIE_ASSIGN(Inferred r, inferred(graph, node));
+  Result<Inferred> first = inferred(graph, node);
+  if (first.status().code() == REGIE_UNSUPPORTED && learn_contents(graph, node, *this))
+    first = inferred(graph, node);
+  REGIE_ASSIGN(Inferred r, std::move(first));
   const regie_node& n = graph.node(node);
   for (uint32_t i = 0; i < n.result_count; ++i) {
     if (n.results[i] == REGIE_NONE) continue;

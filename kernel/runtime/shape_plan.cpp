@@ -210,19 +210,9 @@ class Planner {
 
 }  // namespace
 
-Result<std::shared_ptr<const ShapePlan>> SessionCore::plan_for(const std::vector<int64_t>& symbols,
-                                                               bool* is_new) {
+Result<std::shared_ptr<const ShapePlan>> SessionCore::make_plan(std::vector<int64_t> symbols) {
   std::lock_guard lock(prepare_mutex);
-  std::erase_if(plans, [](const std::weak_ptr<const ShapePlan>& p) { return p.expired(); });
-  for (const std::weak_ptr<const ShapePlan>& p : plans)
-    if (std::shared_ptr<const ShapePlan> plan = p.lock(); plan && plan->shapes.symbols == symbols) {
-      *is_new = false;
-      return plan;
-    }
-  REGIE_ASSIGN(std::shared_ptr<const ShapePlan> plan, Planner(*this, symbols).run());
-  plans.push_back(plan);
-  *is_new = true;
-  return plan;
+  return Planner(*this, std::move(symbols)).run();
 }
 
 }  // namespace regie

@@ -22,7 +22,7 @@ ELEMS = {
 NUMBERS = {np.dtype(d): n for n, d in ELEMS.values()}
 NARROW = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 OPSET, NEWEST = 21, 26
-SUMMING = {"Conv", "ConvTranspose", "regie.FusedConv", "MatMul", "Gemm", "regie.FusedMatMul", "AveragePool",
+SUMMING = {"Conv", "ConvTranspose", "regie.FusedConv", "MatMul", "Gemm", "regie.FusedMatMul", "regie.Attention", "AveragePool",
            "GlobalAveragePool", "BatchNormalization", "LayerNormalization", "RMSNormalization", "InstanceNormalization",
            "GroupNormalization", "MeanVarianceNormalization", "RNN", "GRU", "LSTM", "Resize", "CumSum", "CumProd", "LpPool", "GlobalLpPool", "Col2Im",
            "GridSample", "RoiAlign", "AffineGrid", "Einsum", "Det", "Attention", "RotaryEmbedding", "DFT", "STFT", "ReduceLogSum", "ReduceLogSumExp",

@@ -85,7 +85,7 @@ void infer_concat(const Infer& infer) {
     bool fits = x.size() == y.size();
     for (size_t k = 0; fits && k < x.size(); ++k) {
       if (k == at) continue;
-      fits = !infer.surely_differ(x[k], y[k]);
+      fits = infer.agree(x[k], y[k]);
       if (x[k] >= 0) y[k] = x[k];
     }
     if (!fits)
@@ -166,7 +166,7 @@ void infer_split(const Infer& infer) {
                 " results");
     regie_dim sum = 0;
     for (regie_dim s : sizes) sum = infer.dims.add(sum, s);
-    if (infer.surely_differ(sum, x[axis]))
+    if (!infer.agree(sum, x[axis]))
       infer.bad("the sizes of 'split' make " + infer.dims.print(sum) + "; the axis has " +
                 infer.dims.print(x[axis]));
   } else {

@@ -163,6 +163,12 @@ bool Infer::surely_differ(regie_dim a, regie_dim b) const {
   return a_high < b_low || b_high < a_low;
 }
 
+bool Infer::agree(regie_dim a, regie_dim b) const {
+  if (surely_differ(a, b)) return false;
+  if (a < 0) std::swap(a, b);
+  return a < 0 || b >= 0 || b == REGIE_DIM_UNKNOWN || dims.fix(b, a);
+}
+
 Shape Infer::broadcast(std::span<const regie_dim> a, std::span<const regie_dim> b) const {
   if (a.size() < b.size()) std::swap(a, b);
   Shape result(a.begin(), a.end());

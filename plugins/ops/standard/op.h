@@ -66,6 +66,8 @@ class Infer {
   bool surely_below(regie_dim d, int64_t bound) const;
   // Do these differ for every size? (Two constants that are not equal, or ranges that do not meet.)
   bool surely_differ(regie_dim a, regie_dim b) const;
+  // States that these are equal: a symbol is fixed to the number that it must be. False if they cannot be.
+  bool agree(regie_dim a, regie_dim b) const;
   Shape broadcast(std::span<const regie_dim> a, std::span<const regie_dim> b) const;
   int64_t axis(int64_t axis, int64_t rank) const {
     return normal_axis(std::string(op) + ": axis", axis, rank);
@@ -178,6 +180,7 @@ std::span<const Op> cast_ops();
 std::span<const Op> conv_ops();
 std::span<const Op> pool_ops();
 std::span<const Op> matmul_ops();
+std::span<const Op> fused_attention_ops();
 std::span<const Op> norm_ops();
 std::span<const Op> reduce_ops();
 std::span<const Op> view_ops();

@@ -139,9 +139,8 @@ KernelPtr prepare_clip(Prepare& p) {
   return p.dispatch(Numbers(), p.in(0).elem, [&]<class T>() {
     return make_kernel([=, count = sdk::count_of(p.in(0))](const Call& call) {
       using A = Compute<T>;
-      using Limits = std::numeric_limits<A>;
-      A low = lower ? A(*call.in<T>(1)) : A(Limits::lowest());
-      A high = upper ? A(*call.in<T>(2)) : A(Limits::max());
+      A low = lower ? A(*call.in<T>(1)) : least<T>;
+      A high = upper ? A(*call.in<T>(2)) : greatest<T>;
       const T* from = call.in<T>(0);
       T* to = call.out<T>(0);
       for (int64_t i = 0; i < count; ++i) {

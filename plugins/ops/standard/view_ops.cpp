@@ -35,6 +35,23 @@ void infer_flatten(const Infer& infer) {
   result_with_content(infer, y);
 }
 
+// N * 4 elements that are to be 8 make N two. False if no size of the only unknown dimension does.
+bool fix_last_symbol(const Infer& infer, std::span<const regie_dim> dims, regie_dim total) {
+  regie_dim unknown = REGIE_DIM_UNKNOWN;
+  int64_t others = 1;
+  for (regie_dim d : dims) {
+    if (d >= 0) {
+      others *= d;
+    } else if (unknown != REGIE_DIM_UNKNOWN) {
+      return true;
+    } else {
+      unknown = d;
+    }
+  }
+  if (unknown == REGIE_DIM_UNKNOWN || total < 0 || others <= 0) return true;
+  return total % others == 0 && infer.agree(unknown, total / others);
+}
+
 void infer_reshape(const Infer& infer) {
   auto x = infer.shape(0);
   if (infer.rank(1) != 1) infer.bad("the shape must be a list");
@@ -75,7 +92,7 @@ void infer_reshape(const Infer& infer) {
       infer.bad("a tensor of shape " + infer.print(x) + " cannot be split into rows of " +
                 std::to_string(known));
     wanted[*open] = infer.dims.floordiv(total, known);
-  } else if (infer.surely_differ(total, known)) {
+  } else if (infer.surely_differ(total, known) || !fix_last_symbol(infer, left, known)) {
     infer.bad("a tensor of shape " + infer.print(x) + " cannot have the shape " + infer.print(wanted));
   }
   result_with_content(infer, wanted);

@@ -60,6 +60,17 @@ class PassContext {
     return c_->alias_kind(c_, node, result, operand);
   }
   uint32_t op_flags(regie_str op) const { return c_->op_flags(c_, op); }
+  std::vector<regie_format_wish> format_wishes(uint32_t node) const {
+    std::vector<regie_format_wish> wishes(16);
+    const uint32_t count = c_->format_wishes(c_, node, wishes.data(), 16);
+    const bool more = count > wishes.size();
+    wishes.resize(count);
+    if (more) c_->format_wishes(c_, node, wishes.data(), count);
+    return wishes;
+  }
+  double reformat_ns(uint32_t engine, uint32_t value, regie_format from, regie_format to) const {
+    return c_->reformat_ns(c_, engine, value, from, to);
+  }
 
   // A line for the ledger; `node` REGIE_NONE: about the pass as a whole.
   void note(uint32_t node, std::string_view kind, std::string_view text) {
@@ -68,6 +79,9 @@ class PassContext {
   // Assignments. They are applied after all patches of this run, so they may name what those make.
   void set_engine(uint32_t node, uint32_t engine, std::string_view reason) {
     check(c_->edit_api->set_engine(c_->edit, node, engine, str(reason)));
+  }
+  void set_type(uint32_t value, const regie_type& type) {
+    check(c_->edit_api->set_type(c_->edit, value, &type));
   }
   void set_space(uint32_t value, uint32_t space) { check(c_->edit_api->set_space(c_->edit, value, space)); }
   void set_alias(uint32_t value, uint32_t base, uint64_t offset, std::string_view reason) {
