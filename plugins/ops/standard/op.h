@@ -201,6 +201,7 @@ std::span<const Op> einsum_ops();
 std::span<const Op> signal_ops();
 std::span<const Op> quantize_ops();
 std::span<const Op> attention_ops();
+std::span<const Op> loss_ops();
 
 std::string print_shape(Index shape);  // "[2, 3]"
 
