@@ -29,8 +29,8 @@ uint16_t half(float x) {
 }
 
 // Floats from a normal distribution, bools, small integers: the same for the same seed on every machine. Wide
-// integers are most often indices (words, segments, positions), and the tables that they go into are not seen here:
-// 0 and 1 are within nearly all of them.
+// integers are most often indices (words, segments, positions), and the tables that they go into are not seen
+// here: 0 and 1 are within nearly all of them.
 Tensor random_tensor(regie_elem elem, std::span<const int64_t> dims, std::mt19937_64& random) {
   Tensor t = Tensor::zeros(elem, dims);
   if (!t) return t;

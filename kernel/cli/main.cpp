@@ -74,7 +74,8 @@ int run(int argc, char** argv) {
   return 2;
 }
 
-// What was printed must have arrived: a full disk or a closed output is a failure like that of any other file.
+// What was printed must have arrived: a full disk or a closed output is a failure like that of any other
+// file.
 int finish(int code) {
   std::cout.flush();
   errno = 0;

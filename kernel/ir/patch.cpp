@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 
 #include "ir/recording.h"
 #include "ir/types.h"
@@ -383,8 +384,16 @@ void PatchApplier::finish(AppliedPatch* applied) {
   };
   for (uint32_t n : removed_) inherit(n);
   if (removed_.empty() && patch_.anchor != REGIE_NONE) inherit(patch_.anchor);
+  // A node that goes on inside a new one, by its name, keeps its own.
+  std::unordered_map<std::string_view, uint32_t> by_name;
+  for (uint32_t n : removed_)
+    if (graph_.node(n).name.size) by_name.emplace(view(graph_.node(n).name), n);
   for (uint32_t n : new_nodes_) {
     std::vector<uint32_t> origins = heirs;
+    if (!beside_anchor(n))
+      if (auto it = by_name.find(view(graph_.node(n).name)); it != by_name.end())
+        origins.assign(graph_.node(it->second).origins,
+                       graph_.node(it->second).origins + graph_.node(it->second).origin_count);
     origins.insert(origins.end(), graph_.node(n).origins,
                    graph_.node(n).origins + graph_.node(n).origin_count);
     graph_.set_origins(n, origins);

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <optional>
 
 #include "ir/edit.h"
 #include "passes/known_content.h"
+#include "passes/structural.h"
 #include "text/text.h"
 
 namespace regie {
@@ -230,6 +233,27 @@ struct Allocation {
   }
 };
 
+// The graph as a kernel with regions is to see it: in the nodes inside, too, all defaults are written out.
+class ExplicitView {
+ public:
+  ExplicitView(const Graph& graph, const SchemaSet& schemas, uint32_t node) : view_(graph.view()) {
+    nodes_.assign(view_.nodes, view_.nodes + view_.node_count);
+    for_each_inner_node(graph, node, [&](uint32_t n) {
+      attrs_.push_back(schemas.with_defaults(graph, n));
+      nodes_[n].attrs = attrs_.back().data();
+      nodes_[n].attr_count = static_cast<uint32_t>(attrs_.back().size());
+    });
+    view_.nodes = nodes_.data();
+  }
+  ExplicitView(const ExplicitView&) = delete;
+  const regie_graph* get() const { return &view_; }
+
+ private:
+  regie_graph view_;
+  std::vector<regie_node> nodes_;
+  std::deque<std::vector<regie_attr>> attrs_;
+};
+
 }  // namespace
 
 Result<std::vector<Tensor>> PluginOpSet::evaluate(const Graph& graph, uint32_t node,
@@ -279,7 +303,8 @@ Result<std::vector<Tensor>> PluginOpSet::evaluate(const Graph& graph, uint32_t n
   request.attrs = attrs.data();
   request.operands = ins.data();
   request.results = outs.data();
-  request.graph = n.region_count ? &graph.view() : nullptr;
+  std::optional<ExplicitView> inside;
+  if (n.region_count) request.graph = inside.emplace(graph, schemas_, node).get();
   request.regions = n.regions;
   regie_op_state* state = nullptr;
   uint64_t scratch_bytes = 0;

@@ -110,7 +110,7 @@ KernelPtr prepare_cast(Prepare& p) {
   });
 }
 
-constexpr Op table[] = {{"Cast", REGIE_OP_INPLACE, infer_cast, prepare_cast}};
+constexpr Op table[] = {{"Cast", REGIE_OP_INPLACE | REGIE_OP_ELEMENTWISE, infer_cast, prepare_cast}};
 
 }  // namespace
 

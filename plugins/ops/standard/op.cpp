@@ -85,6 +85,8 @@ std::optional<Shape> Infer::content(uint32_t i) const {
 
 std::optional<Shape> Infer::elements(uint32_t i) const {
   const regie_operand_info& o = in(i);
+  for (regie_dim d : sdk::dims_of(o.type))
+    if (d == 0) return Shape();  // nothing is known of nothing
   if (auto numbers = numbers_of(o.data)) {
     Shape content;
     for (int64_t n : *numbers) content.push_back(dim(n));
@@ -218,8 +220,8 @@ void Infer::unsupported(const std::string& message) const {
   throw sdk::Failure(REGIE_UNSUPPORTED, quoted(op, message));
 }
 
-Prepare::Prepare(const regie_op_request& request)
-    : op(sdk::sv(request.op)), attrs(request.attrs, request.attr_count), request_(request) {
+Prepare::Prepare(const regie_op_request& request, const regie_host* host)
+    : op(sdk::sv(request.op)), attrs(request.attrs, request.attr_count), request_(request), host_(host) {
   for (uint32_t i = 0; i < request.operand_count; ++i) {
     const regie_tensor& t = request.operands[i];
     if (!t.strides) continue;

@@ -125,7 +125,7 @@ KernelPtr make_kernel(F f) {
 // One request to prepare a kernel: concrete shapes.
 class Prepare {
  public:
-  explicit Prepare(const regie_op_request& request);
+  explicit Prepare(const regie_op_request& request, const regie_host* host = nullptr);
 
   const std::string_view op;
   const sdk::Attrs attrs;
@@ -160,9 +160,12 @@ class Prepare {
   [[noreturn]] void no_type(regie_elem elem) const;
   [[noreturn]] void bad(const std::string& message) const;  // INVALID_INPUT
   [[noreturn]] void unsupported(const std::string& message) const;
+  const regie_op_request& request() const { return request_; }
+  const regie_host* host() const { return host_; }
 
  private:
   const regie_op_request& request_;
+  const regie_host* host_;
 };
 
 struct Op {
@@ -202,6 +205,9 @@ std::span<const Op> signal_ops();
 std::span<const Op> quantize_ops();
 std::span<const Op> attention_ops();
 std::span<const Op> loss_ops();
+std::span<const Op> pointwise_ops();
+
+const regie_op_kernel_table& kernel_table();  // of this plug-in
 
 std::string print_shape(Index shape);  // "[2, 3]"
 
