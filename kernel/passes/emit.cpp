@@ -31,6 +31,7 @@ class Emitter {
   };
   ModelDim dim(regie_dim d);
   uint32_t type_of(const regie_type& type);
+  void reserve_weights();
   uint32_t add_weight(const void* data, uint64_t size, const std::string& layout);
   Result<Arg> locate(uint32_t value);
   Status emit_identity();
@@ -78,6 +79,19 @@ uint32_t Emitter::type_of(const regie_type& type) {
   auto [it, fresh] = types_.emplace(std::pair{type.elem, dims}, static_cast<uint32_t>(model_->types.size()));
   if (fresh) model_->types.push_back({type.elem, std::move(dims)});
   return it->second;
+}
+
+// Room for all of them at once: what grows by doubling is copied and touched twice.
+void Emitter::reserve_weights() {
+  uint64_t bytes = 0;
+  auto count = [&](uint64_t size) { bytes += (size + 63) / 64 * 64; };
+  for (uint32_t v = 0; v < g_.value_count(); ++v)
+    if (g_.live_value(v) && g_.is_constant(v) && g_.tensor(v)) count(g_.tensor(v).bytes());
+  for (const auto& kernel : state_.kernels)
+    if (kernel)
+      for (const PackedWeight& w : kernel->weights) count(w.bytes.bytes());
+  for (const Tensor& t : state_.portable_constants) count(t.bytes());
+  weights_->reserve(bytes);
 }
 
 uint32_t Emitter::add_weight(const void* data, uint64_t size, const std::string& layout) {
@@ -459,6 +473,7 @@ Status Emitter::emit_outputs() {
 
 Result<std::shared_ptr<Model>> Emitter::emit() {
   Model& m = *model_;
+  reserve_weights();
   REGIE_TRY(emit_identity());
   REGIE_TRY(emit_symbols());
   REGIE_TRY(emit_spaces());

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "ir/edit.h"
+#include "passes/known_content.h"
 #include "passes/structural.h"
 #include "text/text.h"
 
@@ -186,7 +187,10 @@ bool contradicts(const regie_type& said, const regie_type& inferred) {
 }  // namespace
 
 Status PluginOpSet::infer(Graph& graph, uint32_t node) const {
-  REGIE_ASSIGN(Inferred r, inferred(graph, node));
+  Result<Inferred> first = inferred(graph, node);
+  if (first.status().code() == REGIE_UNSUPPORTED && learn_contents(graph, node, *this))
+    first = inferred(graph, node);
+  REGIE_ASSIGN(Inferred r, std::move(first));
   const regie_node& n = graph.node(node);
   for (uint32_t i = 0; i < n.result_count; ++i) {
     if (n.results[i] == REGIE_NONE) continue;

@@ -38,7 +38,7 @@ void infer_attention(const Infer& infer) {
   using H = Heads<regie_dim, decltype(divide)>;
   const H q = H::of(infer.shape(0), q_heads, divide), k = H::of(infer.shape(1), kv_heads, divide);
   const H v = H::of(infer.shape(2), kv_heads, divide);
-  if (infer.surely_differ(q.size, k.size) || infer.surely_differ(k.steps, v.steps))
+  if (!infer.agree(q.size, k.size) || !infer.agree(k.steps, v.steps))
     infer.bad("query " + infer.print(infer.shape(0)) + ", key " + infer.print(infer.shape(1)) +
               " and value " + infer.print(infer.shape(2)) + " do not fit");
   regie_dim total = k.steps;

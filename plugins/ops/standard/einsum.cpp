@@ -95,7 +95,7 @@ void infer_einsum(const Infer& infer) {
           infer.bad("the equation '" + std::string(text) + "' gives one label the sizes " +
                     infer.dims.print(it->second) + " and " + infer.dims.print(d));
         it->second = d;
-      } else if (infer.surely_differ(it->second, d)) {
+      } else if (!infer.agree(it->second, d)) {
         infer.bad("the equation '" + std::string(text) + "' gives one label two sizes");
       }
     }

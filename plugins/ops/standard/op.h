@@ -48,7 +48,9 @@ class Infer {
 
   // The elements of a small integer tensor as expressions, if they are known.
   std::optional<Shape> content(uint32_t i) const;
-  // The same if all of them are plain numbers.
+  // The same of a tensor of any rank, row by row: exporters reshape and turn lists of pads, for instance.
+  std::optional<Shape> elements(uint32_t i) const;
+  // As `content` if all of them are plain numbers.
   std::optional<std::vector<int64_t>> numbers(uint32_t i) const;
   // As `content` and `numbers`, but UNSUPPORTED if they depend on data that is known only at run time.
   Shape need_content(uint32_t i) const;
@@ -64,6 +66,8 @@ class Infer {
   bool surely_below(regie_dim d, int64_t bound) const;
   // Do these differ for every size? (Two constants that are not equal, or ranges that do not meet.)
   bool surely_differ(regie_dim a, regie_dim b) const;
+  // States that these are equal: a symbol is fixed to the number that it must be. False if they cannot be.
+  bool agree(regie_dim a, regie_dim b) const;
   Shape broadcast(std::span<const regie_dim> a, std::span<const regie_dim> b) const;
   int64_t axis(int64_t axis, int64_t rank) const {
     return normal_axis(std::string(op) + ": axis", axis, rank);
