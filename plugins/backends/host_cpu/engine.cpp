@@ -388,10 +388,8 @@ uint32_t formats(regie_engine* e, const regie_graph* graph, uint32_t node, const
   try {
     const Work work(graph, node, *shapes);
     const std::vector<regie_format_wish> all =
-        list_wishes({e->dnnl.get(), e->settings, *graph, work.node, work.op, work.operands, work.results,
-                     work.empty, e->catcher});
-    const std::vector<regie_format_wish> all = list_wishes(
-        {e->dnnl.get(), e->lowered, e->settings, *graph, work.node, work.op, work.operands, work.results, work.empty});
+        list_wishes({e->dnnl.get(), e->lowered, e->settings, *graph, work.node, work.op, work.operands,
+                     work.results, work.empty, e->catcher});
     std::copy_n(all.begin(), std::min<size_t>(all.size(), capacity), wishes);
     return static_cast<uint32_t>(all.size());
   } catch (const std::exception&) {
