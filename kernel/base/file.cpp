@@ -178,11 +178,16 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
 }
 
 Result<std::string> read_text_file(const std::string& path) {
-  Descriptor file(open_retrying(path.c_str(), O_RDONLY));
+  // Not blocking, since a pipe that nobody writes to would never open; the reading then waits for those who
+  // do.
+  Descriptor file(open_retrying(path.c_str(), O_RDONLY | O_NONBLOCK));
   if (!file.ok()) return system_failure("open", path, errno);
   struct stat info;
   if (::fstat(file.get(), &info) != 0) return system_failure("open", path, errno);
   REGIE_TRY(check_no_folder(path, info.st_mode, "open"));
+  if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode))
+    return io_error("cannot open " + in_quotes(path) + ": it is neither a file nor a pipe");
+  if (::fcntl(file.get(), F_SETFL, O_RDONLY) != 0) return system_failure("open", path, errno);
   std::string text;
   std::vector<char> block(64 << 10);
   for (;;) {

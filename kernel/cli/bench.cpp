@@ -1,12 +1,11 @@
 // regie bench: built on the embedding API alone.
-#include <sys/resource.h>
-
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/memory_use.h"
 #include "cli/opened.h"
 #include "cli/progress.h"
 #include "cli/statistics.h"
@@ -65,9 +64,7 @@ regie_status measure(Opened& opened, const Plan& plan, Figures* f) {
     progress.show("measuring, second " + std::to_string(static_cast<int>(done) + 1) + " of " +
                   std::to_string(static_cast<int>(std::ceil(plan.duration_s))));
   }
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  f->peak_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+  f->peak_bytes = peak_resident_bytes();
 
   if (regie_status s = regie_context_set_profiling(opened.context.get(), 1)) return s;
   const Tasks tasks = read_tasks(opened.model.get());

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/command.h"
 #include "cli/export_plan.h"
@@ -70,6 +71,17 @@ void summary(const char* path, const Json& report) {
                     count_of(report["events"], "event"));
 }
 
+// The report without its long lists, which a summary does not need.
+Json figures_of(const char* report) {
+  static const std::set<std::string> skipped{"model", "placements", "patches",
+                                             "rules", "notes",      "event_reasons"};
+  std::string key;
+  return Json::parse(report, [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::key && depth == 1) key = parsed.get<std::string>();
+    return !(depth == 1 && event == Json::parse_event_t::key && skipped.count(key));
+  });
+}
+
 }  // namespace
 
 int command_compile(const Arguments& arguments) {
@@ -110,7 +122,7 @@ int command_compile(const Arguments& arguments) {
   if (values.count("json")) {
     std::printf("%s\n", regie_model_report(model.get()));
   } else {
-    summary(path.c_str(), Json::parse(regie_model_report(model.get())));
+    summary(path.c_str(), figures_of(regie_model_report(model.get())));
     std::error_code error;  // a device has no size
     const auto size = std::filesystem::file_size(output, error);
     line("wrote", output + (error ? "" : ", " + grouped(size) + " bytes"));

@@ -1,4 +1,6 @@
 // regie run: built on the embedding API alone.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -39,19 +41,37 @@ std::string file_name(std::string name) {
 Status write_outputs(const regie_model* model, const std::vector<regie_tensor>& outputs,
                      const std::string& folder) {
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
+  namespace fs = std::filesystem;
+  fs::create_directories(folder, error);
   if (error)
     return io_error(
         "the folder for outputs cannot be made: " + error.message() + "; choose another --output-dir",
         folder);
+  // All or none: they are written to a folder of their own first.
+  const std::string staging = folder + "/.regie-" + std::to_string(::getpid());
+  fs::create_directory(staging, error);
+  if (error)
+    return io_error("nothing can be written to the folder for outputs: " + error.message() +
+                        "; choose another --output-dir",
+                    folder);
   std::vector<std::string> used;
-  for (size_t i = 0; i < outputs.size(); ++i) {
+  Status status;
+  for (size_t i = 0; i < outputs.size() && status.ok(); ++i) {
     std::string name = file_name(regie_model_output(model, i).name);
     while (std::find(used.begin(), used.end(), name) != used.end()) name = "_" + name;
     used.push_back(name);
-    REGIE_TRY(write_npy(folder + "/" + name, outputs[i]));
+    status = write_npy(staging + "/" + name, outputs[i]);
+    if (!status.ok())
+      status = std::move(status).while_doing("writing output '" +
+                                             std::string(regie_model_output(model, i).name) + "'");
   }
-  return {};
+  for (const std::string& name : used) {
+    if (!status.ok()) break;
+    fs::rename(staging + "/" + name, folder + "/" + name, error);
+    if (error) status = io_error("cannot be put in its place: " + error.message(), folder + "/" + name);
+  }
+  fs::remove_all(staging, error);
+  return status;
 }
 
 int run_model(const std::string& path, const po::variables_map& values) {

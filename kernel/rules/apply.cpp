@@ -152,13 +152,17 @@ class Applier {
       auto made = generation_.find(n);
       if (made != generation_.end()) r.generation = std::max(r.generation, made->second + 1);
     }
-    if (r.generation > limit_) {
-      failure_ = internal_error("rule '" + rules_.rules[index].name +
-                                    "' rewrites its own results for ever (" + std::to_string(r.generation) +
-                                    " times in a row); its replacement must not match again",
-                                graph_.describe_node(node));
+    // A chain may be eaten up node by node, so a long row of rewrites is no fault by itself; nor are many,
+    // while the graph gets no larger.
+    if (r.generation > limit_ || recorded_ > kRewritesANode * limit_) {
+      failure_ = invalid_input("rule '" + rules_.rules[index].name + "' rewrites its own results for ever (" +
+                                   std::to_string(recorded_) + " rewrites, up to " +
+                                   std::to_string(r.generation) + " in a row, at " +
+                                   graph_.describe_node(node) + "); its replacement must not match again",
+                               rules_.rules[index].where);
       return;
     }
+    ++recorded_;
     auto patch = emit(m, edit_);
     if (!patch.ok()) {
       failure_ = std::move(patch).status().while_doing("applying rule '" + rules_.rules[index].name + "'");
@@ -287,7 +291,8 @@ class Applier {
   size_t details_, details_a_reason_;
   Matcher matcher_;
   std::vector<bool> chosen_;
-  uint64_t limit_ = 0;
+  static constexpr uint64_t kRewritesANode = 16;
+  uint64_t limit_ = 0, recorded_ = 0;
   std::vector<uint32_t> queue_, deferred_;
   std::vector<uint8_t> queued_;
   std::vector<std::pair<uint32_t, uint32_t>> cone_;

@@ -10,7 +10,11 @@
 
 #include "executable.h"
 #include "kernel_blob.h"
+#include "pointwise_engine.h"
+#include "pointwise_program.h"
+#include "lowered_memo.h"
 #include "regie/c/pass.h"
+#include "regie/part_view.hpp"
 #include "regie/reference_kernel.hpp"
 #include "regie_digests.h"
 #include "settings.h"
@@ -28,6 +32,7 @@ struct regie_engine {
   regie::sdk::WordCatcher catcher;
   Settings settings;
   Engine dnnl;
+  LoweredMemo lowered;
   std::string reason;  // of the last answer
 };
 
@@ -97,18 +102,18 @@ Layout choose_layout(const regie_engine& e, const Operation& op) {
 struct Choice {
   Operation op;
   Layout layout;
-  Lowered lowered;
-  bool pack = false;  // the weights are constant and oneDNN wants them otherwise than they are
+  const Lowered* lowered;  // of the engine
+  bool pack = false;       // the weights are constant and oneDNN wants them otherwise than they are
 };
 
-Choice choose(const regie_engine& e, const Work& work) {
-  Choice c{work.describe(), Layout::kPlain, {}, false};
+Choice choose(regie_engine& e, const Work& work) {
+  Choice c{work.describe(), Layout::kPlain, nullptr, false};
   if (work.formats.all_plain()) c.layout = choose_layout(e, c.op);
   const bool constant = c.op.weights.ndims && work.operands[c.op.weights_operand].data;
-  c.lowered = lower(e.dnnl.get(), c.op, c.layout, constant);
-  if (constant && !same_layout(c.lowered.weights, c.op.weights)) {
-    c.pack = is_storable(c.lowered.weights);
-    if (!c.pack) c.lowered = lower(e.dnnl.get(), c.op, c.layout, false);
+  c.lowered = &e.lowered.get(e.dnnl.get(), c.op, c.layout, constant);
+  if (constant && !same_layout(c.lowered->weights, c.op.weights)) {
+    c.pack = is_storable(c.lowered->weights);
+    if (!c.pack) c.lowered = &e.lowered.get(e.dnnl.get(), c.op, c.layout, false);
   }
   return c;
 }
@@ -150,13 +155,23 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
         Choice c = choose(*e, work);
         answer->can = 1;
         answer->cost_ns = s.overhead_ns + std::max(c.op.flops / s.flops_per_ns, work.bytes / s.bytes_per_ns);
-        e->reason = "oneDNN " + c.lowered.implementation;
+        e->reason = "oneDNN " + c.lowered->implementation;
         answer->reason = regie::sdk::str(e->reason);
         return;
       } catch (const Failure& f) {
         if (f.code != REGIE_UNSUPPORTED) throw;
         why_not_onednn = f.message;
       }
+    }
+    std::string why_not_pointwise;
+    if (auto kernel = lower_pointwise(e->catcher, graph, work.node, work.operands.data(), work.results.data(),
+                                      work.formats, &why_not_pointwise)) {
+      answer->can = 1;
+      answer->cost_ns = s.overhead_ns + std::max(work.elements * kernel->additions / s.flops_per_ns,
+                                                 work.bytes / s.bytes_per_ns);
+      e->reason = kernel->name;
+      answer->reason = regie::sdk::str(e->reason);
+      return;
     }
     if (const NativeOp* native = find_native(work.op)) {
       try {
@@ -174,7 +189,7 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
         why_not_onednn += (why_not_onednn.empty() ? "" : "; ") + ("not by a kernel of our own: " + f.message);
       }
     }
-    std::string problem = reference_problem(*e, work);
+    std::string problem = work.node.region_count ? why_not_pointwise : reference_problem(*e, work);
     answer->can = problem.empty();
     answer->reference = answer->can;
     answer->cost_ns = s.overhead_ns + std::max(flops / s.reference_flops_per_ns, work.bytes / s.bytes_per_ns);
@@ -201,6 +216,12 @@ bool moves_nothing(const regie_node& n, const regie_type& from, const regie_type
 
 uint32_t alias(regie_engine* e, const regie_graph* graph, uint32_t id, uint32_t result, uint32_t operand) {
   const regie_node& n = graph->nodes[id];
+  if (pointwise_in_place(graph, n, result, operand)) return REGIE_ALIAS_INPLACE;
+  if (regie::sdk::joins_or_cuts(n)) {
+    const bool one = regie::sdk::sv(n.op) == "Concat" ? result == 0 : operand == 0;
+    return one && !regie::sdk::part_views(regie::sdk::GraphView(graph), n).empty() ? REGIE_ALIAS_VIEW
+                                                                                   : REGIE_ALIAS_NONE;
+  }
   if (result != 0 || operand >= n.operand_count || n.result_count == 0) return REGIE_ALIAS_NONE;
   const uint32_t from = n.operands[operand], to = n.results[0];
   if (from == REGIE_NONE || to == REGIE_NONE || n.region_count) return REGIE_ALIAS_NONE;
@@ -243,7 +264,8 @@ std::optional<std::string_view> needed_capability() {
 
 void emit_reference(regie_engine& e, const regie_engine_compile& request, const Work& work) {
   if (!work.formats.all_plain())
-    throw Failure(REGIE_UNSUPPORTED, std::string(work.op) + " was to be computed in a format in which it cannot be");
+    throw Failure(REGIE_UNSUPPORTED,
+                  std::string(work.op) + " was to be computed in a format in which it cannot be");
   if (std::string problem = reference_problem(e, work); !problem.empty())
     throw Failure(REGIE_UNSUPPORTED, "host_cpu cannot run " + std::string(work.op) + ": " + problem);
   auto reference = regie::sdk::find_reference(e.catcher, work.op);
@@ -271,8 +293,8 @@ void emit_reference(regie_engine& e, const regie_engine_compile& request, const 
 void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work& work, const Choice& c) {
   const std::string blob =
       write_dnnl_blob(work.op, work.attrs, c.layout, work.operands, work.results, work.formats,
-                      c.pack ? c.op.weights_operand : REGIE_NONE, c.lowered.weights);
-  std::string name = "oneDNN " + c.lowered.implementation;
+                      c.pack ? c.op.weights_operand : REGIE_NONE, c.lowered->weights);
+  std::string name = "oneDNN " + c.lowered->implementation;
   if (!work.formats.all_plain()) name += std::string(" ") + format_name(work.formats.results[0]);
   regie_kernel k{};
   k.struct_size = sizeof k;
@@ -282,19 +304,19 @@ void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work&
   k.blob = blob.data();
   k.blob_size = blob.size();
   uint64_t reorders = 0;
-  if (!same_layout(c.op.src, c.lowered.src)) make_reorder(e.dnnl.get(), c.op.src, c.lowered.src, &reorders);
-  if (!same_layout(c.op.dst, c.lowered.dst)) {
-    make_reorder(e.dnnl.get(), c.lowered.dst, c.op.dst, &reorders);
-    if (c.op.residual_operand != REGIE_NONE) make_reorder(e.dnnl.get(), c.op.dst, c.lowered.dst, &reorders);
+  if (!same_layout(c.op.src, c.lowered->src)) make_reorder(e.dnnl.get(), c.op.src, c.lowered->src, &reorders);
+  if (!same_layout(c.op.dst, c.lowered->dst)) {
+    make_reorder(e.dnnl.get(), c.lowered->dst, c.op.dst, &reorders);
+    if (c.op.residual_operand != REGIE_NONE) make_reorder(e.dnnl.get(), c.op.dst, c.lowered->dst, &reorders);
   }
-  k.scratch_bytes = plan_scratch(c.op, c.lowered, reorders).bytes;
+  k.scratch_bytes = plan_scratch(c.op, *c.lowered, reorders).bytes;
   if (!c.pack) return regie::sdk::check(request.emit(&request, &k));
 
-  const uint64_t bytes = dnnl_memory_desc_get_size(&c.lowered.weights);
+  const uint64_t bytes = dnnl_memory_desc_get_size(&c.lowered->weights);
   const Bytes packed = make_bytes(bytes);
-  reorder_now(e.dnnl.get(), c.op.weights, work.operands[c.op.weights_operand].data, c.lowered.weights,
+  reorder_now(e.dnnl.get(), c.op.weights, work.operands[c.op.weights_operand].data, c.lowered->weights,
               packed.get());
-  const std::string layout = "opaque:host_cpu:" + layout_digest(c.lowered.weights);
+  const std::string layout = "opaque:host_cpu:" + layout_digest(c.lowered->weights);
   regie_packed_weight weight{c.op.weights_operand, 64, packed.get(), bytes, regie::sdk::str(layout)};
   k.weight_count = 1;
   k.weights = &weight;
@@ -304,6 +326,17 @@ void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work&
     k.requires_count = 1;
     k.requires_ = &capability;
   }
+  regie::sdk::check(request.emit(&request, &k));
+}
+
+void emit_pointwise(const regie_engine_compile& request, const PointwiseKernel& kernel) {
+  regie_kernel k{};
+  k.struct_size = sizeof k;
+  k.flags = REGIE_KERNEL_ANY_SHAPE;
+  k.format = regie::sdk::str(kPointwiseFormat);
+  k.name = regie::sdk::str(kernel.name);
+  k.blob = kernel.blob.data();
+  k.blob_size = kernel.blob.size();
   regie::sdk::check(request.emit(&request, &k));
 }
 
@@ -344,10 +377,12 @@ regie_status compile(regie_engine* e, const regie_engine_compile* request) {
         if (f.code != REGIE_UNSUPPORTED) throw;
       }
     }
-    if (choice)
-      emit_dnnl(*e, *request, work, *choice);
-    else if (!emit_native(*e, *request, work))
-      emit_reference(*e, *request, work);
+    if (choice) return emit_dnnl(*e, *request, work, *choice);
+    std::string why_not;
+    if (auto kernel = lower_pointwise(e->catcher, request->graph, work.node, work.operands.data(),
+                                      work.results.data(), work.formats, &why_not))
+      return emit_pointwise(*request, *kernel);
+    if (!emit_native(*e, *request, work)) emit_reference(*e, *request, work);
   });
 }
 
@@ -355,8 +390,9 @@ uint32_t formats(regie_engine* e, const regie_graph* graph, uint32_t node, const
                  regie_format_wish* wishes, uint32_t capacity) {
   try {
     const Work work(graph, node, *shapes);
-    const std::vector<regie_format_wish> all = list_wishes(
-        {e->dnnl.get(), e->settings, *graph, work.node, work.op, work.operands, work.results, work.empty});
+    const std::vector<regie_format_wish> all =
+        list_wishes({e->dnnl.get(), e->lowered, e->settings, *graph, work.node, work.op, work.operands,
+                     work.results, work.empty, e->catcher});
     std::copy_n(all.begin(), std::min<size_t>(all.size(), capacity), wishes);
     return static_cast<uint32_t>(all.size());
   } catch (const std::exception&) {

@@ -34,7 +34,8 @@ struct Attention {
   void run(const regie_launch& l) const {
     const int64_t blocks = (s + block - 1) / block;
     parallel(threads, batch * blocks, block * t * d / 4, [&](int64_t begin, int64_t end) {
-      float* scores = static_cast<float*>(l.scratch) + block_floats() * static_cast<uint64_t>(omp_get_thread_num());
+      float* scores =
+          static_cast<float*>(l.scratch) + block_floats() * static_cast<uint64_t>(omp_get_thread_num());
       float* sums = scores + block * t;
       for (int64_t i = begin; i < end; ++i) {
         const int64_t b = i / blocks, first = i % blocks * block, rows = std::min(block, s - first);
@@ -42,8 +43,8 @@ struct Attention {
         const float* k = in_data<float>(l, 1) + b * t * d;
         const float* v = in_data<float>(l, 2) + b * t * e;
         float* y = out_data<float>(l, 0) + (b * s + first) * e;
-        dnnl_sgemm('N', keys_transposed ? 'N' : 'T', rows, t, d, 1.f, q, d, k, keys_transposed ? t : d, 0.f, scores,
-                   t);
+        dnnl_sgemm('N', keys_transposed ? 'N' : 'T', rows, t, d, 1.f, q, d, k, keys_transposed ? t : d, 0.f,
+                   scores, t);
         for (int64_t row = 0; row < rows; ++row) {
           const float* mask =
               masked ? in_data<float>(l, 3) + mask_offset(b) + (first + row) * mask_row : nullptr;
@@ -77,7 +78,8 @@ NativePtr make_attention(const NativeRequest& r) {
   a.d = q.dims[rank - 1];
   a.t = v.dims[rank - 2];
   a.e = v.dims[rank - 1];
-  const int64_t kt = k.dims[rank - (a.keys_transposed ? 1 : 2)], kd = k.dims[rank - (a.keys_transposed ? 2 : 1)];
+  const int64_t kt = k.dims[rank - (a.keys_transposed ? 1 : 2)],
+                kd = k.dims[rank - (a.keys_transposed ? 2 : 1)];
   if (kt != a.t || kd != a.d || y.dims[rank - 2] != a.s || y.dims[rank - 1] != a.e)
     refuse("the operands' sizes do not fit");
   if (a.s == 0 || a.t == 0 || a.d == 0 || a.e == 0) refuse("a dimension is 0");
@@ -103,7 +105,8 @@ NativePtr make_attention(const NativeRequest& r) {
   const int64_t wanted = 2 * static_cast<int64_t>(a.threads);
   while (a.block > 16 && a.batch * ((a.s + a.block - 1) / a.block) < wanted) a.block /= 2;
   a.block = std::min(a.block, a.s);
-  return native_kernel([a](const regie_launch& l) { a.run(l); }, a.block_floats() * a.threads * sizeof(float));
+  return native_kernel([a](const regie_launch& l) { a.run(l); },
+                       a.block_floats() * a.threads * sizeof(float));
 }
 
 constexpr NativeOp kOps[] = {{"regie.Attention", make_attention, Takes::kPlain, false, 64}};

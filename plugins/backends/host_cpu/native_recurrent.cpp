@@ -30,15 +30,16 @@ struct Recurrent {
 void add_product(const Recurrent& r, const float* state, const float* weights, int64_t rows, float* out,
                  int64_t out_step, uint32_t threads) {
   if (r.batch >= 4) {
-    dnnl_sgemm('N', 'T', r.batch, rows, r.hidden, 1.f, state, r.hidden, weights, r.hidden, 1.f, out, out_step);
+    dnnl_sgemm('N', 'T', r.batch, rows, r.hidden, 1.f, state, r.hidden, weights, r.hidden, 1.f, out,
+               out_step);
     return;
   }
   constexpr int64_t kRows = 32;
   for (int64_t b = 0; b < r.batch; ++b)
     parallel(threads, (rows + kRows - 1) / kRows, kRows * r.hidden, [&](int64_t begin, int64_t end) {
       const int64_t first = begin * kRows, last = std::min(rows, end * kRows);
-      simd().gemv_dot(out + b * out_step + first, weights + first * r.hidden, state + b * r.hidden, last - first,
-                      r.hidden);
+      simd().gemv_dot(out + b * out_step + first, weights + first * r.hidden, state + b * r.hidden,
+                      last - first, r.hidden);
     });
 }
 
@@ -85,8 +86,10 @@ class Layer {
         std::memcpy(out_data<float>(l_, 0) + (t * r_.directions + direction_) * n, state_,
                     static_cast<size_t>(n) * sizeof(float));
     }
-    if (r_.y_h) std::memcpy(out_data<float>(l_, 1) + direction_ * n, state_, static_cast<size_t>(n) * sizeof(float));
-    if (r_.y_c) std::memcpy(out_data<float>(l_, 2) + direction_ * n, cell_, static_cast<size_t>(n) * sizeof(float));
+    if (r_.y_h)
+      std::memcpy(out_data<float>(l_, 1) + direction_ * n, state_, static_cast<size_t>(n) * sizeof(float));
+    if (r_.y_c)
+      std::memcpy(out_data<float>(l_, 2) + direction_ * n, cell_, static_cast<size_t>(n) * sizeof(float));
   }
 
   void lstm_step(float* gates) {
@@ -124,8 +127,7 @@ class Layer {
         simd().binary(Binary::kMul, rh, g + h, state_ + b * h, h, 1, 1);
       }
     }
-    if (!r_.before_reset)
-      add_product(r_, reset_, recurrent_ + 2 * h * h, h, gates + 2 * h, width, threads_);
+    if (!r_.before_reset) add_product(r_, reset_, recurrent_ + 2 * h * h, h, gates + 2 * h, width, threads_);
     for (int64_t b = 0; b < r_.batch; ++b)
       simd().gru_mix(gates + b * width, gates + b * width + 2 * h, state_ + b * h, h);
   }
@@ -157,7 +159,8 @@ Recurrent read(const NativeRequest& r, int64_t gates) {
   if (r.has(7)) refuse("peepholes");
   if (const regie_attr* a = r.attrs.find("activations"); a && a->count) {
     static constexpr std::string_view kLstm[] = {"Sigmoid", "Tanh", "Tanh"}, kGru[] = {"Sigmoid", "Tanh"};
-    const std::span<const std::string_view> usual = gates == 4 ? std::span<const std::string_view>(kLstm) : kGru;
+    const std::span<const std::string_view> usual =
+        gates == 4 ? std::span<const std::string_view>(kLstm) : kGru;
     for (uint32_t i = 0; i < a->count; ++i)
       if (a->kind != REGIE_ATTR_STRINGS || regie::sdk::sv(a->v.strs[i]) != usual[i % usual.size()])
         refuse("unusual activations");
@@ -178,16 +181,19 @@ Recurrent read(const NativeRequest& r, int64_t gates) {
   c.bias = r.has(3);
   c.initial_h = r.has(5);
   c.initial_c = r.has(6);
-  if (c.bias && r.in(3).dims != std::vector<int64_t>{c.directions, 2 * c.width()}) refuse("the bias does not fit");
+  if (c.bias && r.in(3).dims != std::vector<int64_t>{c.directions, 2 * c.width()})
+    refuse("the bias does not fit");
   for (size_t i : {5, 6})
     if (r.has(i) && r.in(i).dims != std::vector<int64_t>{c.directions, c.batch, c.hidden})
       refuse("an initial state does not fit");
   c.y = r.wants(0);
   c.y_h = r.wants(1);
   c.y_c = r.wants(2);
-  if (c.y && r.out(0).count() != c.steps * c.directions * c.batch * c.hidden) refuse("the result does not fit");
+  if (c.y && r.out(0).count() != c.steps * c.directions * c.batch * c.hidden)
+    refuse("the result does not fit");
   for (size_t i : {1, 2})
-    if (r.wants(i) && r.out(i).count() != c.directions * c.batch * c.hidden) refuse("the last state does not fit");
+    if (r.wants(i) && r.out(i).count() != c.directions * c.batch * c.hidden)
+      refuse("the last state does not fit");
   return c;
 }
 

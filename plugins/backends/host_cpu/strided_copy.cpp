@@ -68,8 +68,7 @@ StridedCopy::StridedCopy(std::span<const int64_t> dims, std::span<const int64_t>
     merged.pop_back();
   }
   if (row_.from != 1 && row_.to == 1) {
-    auto along_source =
-        std::find_if(merged.begin(), merged.end(), [](const Axis& a) { return a.from == 1; });
+    auto along_source = std::find_if(merged.begin(), merged.end(), [](const Axis& a) { return a.from == 1; });
     if (along_source != merged.end()) {
       column_ = *along_source;
       merged.erase(along_source);

@@ -9,13 +9,16 @@
 #include <vector>
 
 #include "dnnl_handles.h"
+#include "lowered_memo.h"
 #include "regie/c/engine.h"
+#include "regie/reference_kernel.hpp"
 #include "settings.h"
 
 namespace host_cpu {
 
 struct WishRequest {
   dnnl_engine_t engine;
+  LoweredMemo& lowered;
   const Settings& settings;
   const regie_graph& graph;
   const regie_node& node;
@@ -23,6 +26,7 @@ struct WishRequest {
   const std::vector<regie_tensor>& operands;  // at the reference shapes
   const std::vector<regie_tensor>& results;
   bool empty;
+  const regie::sdk::WordCatcher& catcher;
 };
 std::vector<regie_format_wish> list_wishes(const WishRequest& request);
 

@@ -47,7 +47,8 @@ void infer_reduce_prod(const Infer& infer) {
   auto content = infer.content(0);
   bool all =
       !infer.has(1) || !infer.need_numbers(1).empty() || infer.attrs.integer("noop_with_empty_axes", 0) == 0;
-  if (!content || !all || infer.rank(0) != 1) return;
+  if (!content || !all || infer.rank(0) != 1 || (infer.elem(0) != REGIE_I64 && infer.elem(0) != REGIE_I32))
+    return;
   regie_dim product = infer.dims.product(*content);
   infer.content(0, {&product, 1});
 }
@@ -82,9 +83,15 @@ struct SumOf : Plain<T> {
   using A = Sum<T>;
   static A step(A a, A x) { return add(a, x); }
 };
+// Integers are added in 64 bits, so that the mean of values that fit is one that fits.
 template <class T>
-struct MeanOf : SumOf<T> {
-  using A = Sum<T>;
+using Wide = std::conditional_t<std::is_integral_v<Sum<T>>,
+                                std::conditional_t<std::is_unsigned_v<Sum<T>>, uint64_t, int64_t>, Sum<T>>;
+template <class T>
+struct MeanOf {
+  using A = Wide<T>;
+  static A start() { return A(0); }
+  static A step(A a, A x) { return add(a, x); }
   static A finish(A a, int64_t count) {
     if constexpr (std::is_integral_v<A>) {
       return count == 0 ? A(0) : static_cast<A>(a / static_cast<A>(count));
@@ -115,10 +122,21 @@ struct SumSquareOf : Plain<T> {
   using A = Sum<T>;
   static A step(A a, A x) { return add(a, multiply(x, x)); }
 };
+// The root of a sum of squares fits where the sum does not: integers are squared as double.
 template <class T>
-struct L2Of : SumSquareOf<T> {
-  using A = Sum<T>;
-  static A finish(A a, int64_t) { return static_cast<A>(std::sqrt(a)); }
+struct L2Of {
+  using A = std::conditional_t<std::is_integral_v<Sum<T>>, double, Sum<T>>;
+  static A start() { return A(0); }
+  static A step(A a, A x) { return a + x * x; }
+  static A finish(A a, int64_t) {
+    const A root = static_cast<A>(std::sqrt(a));
+    if constexpr (is_float<T>) {
+      return root;
+    } else {  // the greatest double that converts
+      const A most = static_cast<A>(std::numeric_limits<Compute<T>>::max());
+      return std::min(root, sizeof(Compute<T>) < 8 ? most : std::nextafter(most, A(0)));
+    }
+  }
 };
 template <class T>
 struct LogSumOf : SumOf<T> {
