@@ -178,7 +178,8 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
 }
 
 Result<std::string> read_text_file(const std::string& path) {
-  // Not blocking, since a pipe that nobody writes to would never open; the reading then waits for those who do.
+  // Not blocking, since a pipe that nobody writes to would never open; the reading then waits for those who
+  // do.
   Descriptor file(open_retrying(path.c_str(), O_RDONLY | O_NONBLOCK));
   if (!file.ok()) return system_failure("open", path, errno);
   struct stat info;

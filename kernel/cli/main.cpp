@@ -22,11 +22,12 @@ constexpr Command kCommands[] = {
     {"check", "test a file of fusion rules", command_check},
     {"plugins", "list and describe plug-ins", command_plugins},
     {"inspect", "what is in an offline model", command_inspect},
+    {"plan-memory", "pack buffers with lifetimes into one arena", command_plan_memory},
 };
 
 void usage(std::FILE* out) {
   std::fprintf(out, "Usage: regie COMMAND [options]\n\n");
-  for (const Command& c : kCommands) std::fprintf(out, "  %-9s %s\n", c.name, c.summary);
+  for (const Command& c : kCommands) std::fprintf(out, "  %-11s %s\n", c.name, c.summary);
   std::fprintf(
       out,
       "\nregie COMMAND --help says more; -v before the command shows a line a stage, -vv everything.\n"
@@ -74,7 +75,8 @@ int run(int argc, char** argv) {
   return 2;
 }
 
-// What was printed must have arrived: a full disk or a closed output is a failure like that of any other file.
+// What was printed must have arrived: a full disk or a closed output is a failure like that of any other
+// file.
 int finish(int code) {
   std::cout.flush();
   errno = 0;

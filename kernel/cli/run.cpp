@@ -61,7 +61,9 @@ Status write_outputs(const regie_model* model, const std::vector<regie_tensor>& 
     while (std::find(used.begin(), used.end(), name) != used.end()) name = "_" + name;
     used.push_back(name);
     status = write_npy(staging + "/" + name, outputs[i]);
-    if (!status.ok()) status = std::move(status).while_doing("writing output '" + std::string(regie_model_output(model, i).name) + "'");
+    if (!status.ok())
+      status = std::move(status).while_doing("writing output '" +
+                                             std::string(regie_model_output(model, i).name) + "'");
   }
   for (const std::string& name : used) {
     if (!status.ok()) break;

@@ -47,6 +47,7 @@ class Emitter {
   uint32_t add_kernel(const CompiledKernel& k, uint32_t device);
   // A view's task does nothing: its result lies on its operand's bytes.
   bool skipped(uint32_t node);
+  bool lies_in(uint32_t value, uint32_t whole) const;
 
   CompileState& state_;
   const Graph& g_;
@@ -194,9 +195,14 @@ Status Emitter::collect_plugins() {
   }
   Status status;
   for_each_task_node(g_, [&](uint32_t n) {
-    if (!status.ok() || n >= state_.kernels.size() || !state_.kernels[n] ||
-        !(state_.kernels[n]->flags & REGIE_KERNEL_REFERENCE))
-      return;
+    if (!status.ok() || n >= state_.kernels.size() || !state_.kernels[n]) return;
+    // What an engine compiles to may call the kernels of the operators inside.
+    if (!is_control_flow(g_.node(n)))
+      for_each_inner_node(g_, n, [&](uint32_t inner) {
+        if (auto kernel = state_.plugins->op_kernel(view(g_.node(inner).op)); kernel.ok())
+          state_.uses(kernel->manifest);
+      });
+    if (!(state_.kernels[n]->flags & REGIE_KERNEL_REFERENCE)) return;
     auto kernel = state_.plugins->op_kernel(view(g_.node(n).op));
     if (kernel.ok())
       state_.uses(kernel->manifest);
@@ -323,19 +329,29 @@ void Emitter::order_buffers() {
   }
 }
 
+// Does the value lie in the bytes of `whole`, by whatever way?
+bool Emitter::lies_in(uint32_t value, uint32_t whole) const {
+  while (value != whole && g_.value(value).alias_of != REGIE_NONE) value = g_.value(value).alias_of;
+  return value == whole;
+}
+
 bool Emitter::skipped(uint32_t node) {
   const regie_node& n = g_.node(node);
   if (is_control_flow(n) || is_copy(n) || n.result_count == 0) return false;
   EngineInstance& e = state_.engines[n.engine];
+  auto may_view = [&](uint32_t r, uint32_t o) {
+    return e.table->alias(e.engine, &g_.view(), node, r, o) == REGIE_ALIAS_VIEW;
+  };
   for (uint32_t r = 0; r < n.result_count; ++r) {
     if (n.results[r] == REGIE_NONE) continue;
     const regie_value& v = g_.value(n.results[r]);
-    if (v.alias_of == REGIE_NONE) return false;
-    bool viewed = false;
+    bool viewed = false, joined = n.operand_count > 0;
     for (uint32_t o = 0; o < n.operand_count && !viewed; ++o)
-      viewed =
-          n.operands[o] == v.alias_of && e.table->alias(e.engine, &g_.view(), node, r, o) == REGIE_ALIAS_VIEW;
-    if (!viewed) return false;
+      viewed = v.alias_of != REGIE_NONE && n.operands[o] == v.alias_of && may_view(r, o);
+    // All operands were made in the result's bytes.
+    for (uint32_t o = 0; o < n.operand_count && joined && !viewed; ++o)
+      joined = n.operands[o] != REGIE_NONE && lies_in(n.operands[o], v.id) && may_view(r, o);
+    if (!viewed && !joined) return false;
   }
   return true;
 }

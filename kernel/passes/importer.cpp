@@ -251,22 +251,25 @@ bool Importer::visible(uint32_t value) const {
 Status Importer::set_results(std::span<const uint32_t> values, const regie_str* names) {
   if (open_.size() != 1 || has_results_) return broken("set the results twice or inside a region");
   std::set<std::string_view> seen;
+  std::vector<std::string> all;
+  bool renamed = false;
   for (size_t i = 0; i < values.size(); ++i) {
     const std::string name(view(names[i]));
+    all.push_back(name);
     if (!visible(values[i]))
       return broken("names value " + std::to_string(values[i]) + " as output '" + name + "'");
     if (name.empty() || !seen.insert(view(names[i])).second)
       return invalid_model("there are two outputs '" + name + "', or one has no name", place());
-    // A graph's results are named by their values.
+    // A graph's results are named by their values, unless one value has several names.
     const std::string_view has = view(graph_->value(values[i]).name);
     if (has.empty()) {
       graph_->set_value_name(values[i], name);
     } else if (has != name) {
-      return broken("calls the value '" + std::string(has) + "' by another name, '" + name +
-                    "', as an output");
+      renamed = true;
     }
   }
   graph_->set_region_results(0, values);
+  if (renamed) graph_->set_output_names(all);
   has_results_ = true;
   return {};
 }

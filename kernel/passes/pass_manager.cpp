@@ -121,20 +121,32 @@ Result<ApplyOutcome> Manager::apply(Edit& edit, const Step& step, StageRecord* r
 }
 
 Status Manager::ask_veto(const Graph& graph, uint32_t node) {
+  // Whether they can take it costs more to ask than whether they like it.
+  const bool disliked = std::any_of(state_.engines.begin(), state_.engines.end(), [&](EngineInstance& e) {
+    regie_str reason{};
+    return e.table->accept_fusion && !e.table->accept_fusion(e.engine, &graph.view(), node, &reason);
+  });
+  if (!disliked) return {};
   auto shapes = NodeShapes::make(state_, node);
   if (!shapes.ok()) return {};  // shapes are not known yet: nothing to judge by
   regie_engine_shapes s = shapes->get();
+  std::string refusals;
   for (EngineInstance& e : state_.engines) {
     regie_answer answer{};
     REGIE_TRY(call_plugin("engine '" + e.name + "'",
                           [&] { return e.table->ask(e.engine, &graph.view(), node, &s, &answer); }));
-    if (!answer.can) continue;
+    if (!answer.can) {
+      refusals += (refusals.empty() ? "" : "; ") + e.name + ": " + std::string(view(answer.reason));
+      continue;
+    }
     regie_str reason{};
     if (!e.table->accept_fusion || e.table->accept_fusion(e.engine, &graph.view(), node, &reason)) return {};
     return unsupported("engine '" + e.name + "' vetoes it: " + std::string(view(reason)),
                        graph.describe_node(node));
   }
-  return {};
+  // Control flow and copies are the host's own; a node with an inside that nobody can run is not to be made.
+  if (graph.node(node).region_count == 0 || is_control_flow(graph.node(node))) return {};
+  return unsupported("no engine can run it: " + refusals, graph.describe_node(node));
 }
 
 // What regie_pass_context.state points to.

@@ -76,7 +76,11 @@ Status run_placer(CompileState& state, const Provider<regie_placer_table>& place
   std::vector<uint32_t> ids;
   for_each_task_node(g, [&](uint32_t n) { ids.push_back(n); });
   // Engines and what they compile to know no schemas.
-  for (uint32_t n : ids) g.set_attrs(n, state.ops->schemas().with_defaults(g, n));
+  auto write_out = [&](uint32_t n) { g.set_attrs(n, state.ops->schemas().with_defaults(g, n)); };
+  for (uint32_t n : ids) {
+    write_out(n);
+    if (!is_control_flow(g.node(n))) for_each_inner_node(g, n, write_out);
+  }
   const size_t engines = state.engines.size();
   uint32_t host_engine = 0;
   while (state.target.engines[host_engine].device != state.target.host_device) ++host_engine;

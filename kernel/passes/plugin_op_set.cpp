@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <optional>
 
 #include "ir/edit.h"
+#include "passes/known_content.h"
+#include "passes/structural.h"
 #include "text/text.h"
 
 namespace regie {
@@ -183,7 +187,10 @@ bool contradicts(const regie_type& said, const regie_type& inferred) {
 }  // namespace
 
 Status PluginOpSet::infer(Graph& graph, uint32_t node) const {
-  REGIE_ASSIGN(Inferred r, inferred(graph, node));
+  Result<Inferred> first = inferred(graph, node);
+  if (first.status().code() == REGIE_UNSUPPORTED && learn_contents(graph, node, *this))
+    first = inferred(graph, node);
+  REGIE_ASSIGN(Inferred r, std::move(first));
   const regie_node& n = graph.node(node);
   for (uint32_t i = 0; i < n.result_count; ++i) {
     if (n.results[i] == REGIE_NONE) continue;
@@ -224,6 +231,27 @@ struct Allocation {
     (*a.views)[result] = (*a.results)[result].view();
     return (*a.results)[result].mutable_data();
   }
+};
+
+// The graph as a kernel with regions is to see it: in the nodes inside, too, all defaults are written out.
+class ExplicitView {
+ public:
+  ExplicitView(const Graph& graph, const SchemaSet& schemas, uint32_t node) : view_(graph.view()) {
+    nodes_.assign(view_.nodes, view_.nodes + view_.node_count);
+    for_each_inner_node(graph, node, [&](uint32_t n) {
+      attrs_.push_back(schemas.with_defaults(graph, n));
+      nodes_[n].attrs = attrs_.back().data();
+      nodes_[n].attr_count = static_cast<uint32_t>(attrs_.back().size());
+    });
+    view_.nodes = nodes_.data();
+  }
+  ExplicitView(const ExplicitView&) = delete;
+  const regie_graph* get() const { return &view_; }
+
+ private:
+  regie_graph view_;
+  std::vector<regie_node> nodes_;
+  std::deque<std::vector<regie_attr>> attrs_;
 };
 
 }  // namespace
@@ -275,7 +303,8 @@ Result<std::vector<Tensor>> PluginOpSet::evaluate(const Graph& graph, uint32_t n
   request.attrs = attrs.data();
   request.operands = ins.data();
   request.results = outs.data();
-  request.graph = n.region_count ? &graph.view() : nullptr;
+  std::optional<ExplicitView> inside;
+  if (n.region_count) request.graph = inside.emplace(graph, schemas_, node).get();
   request.regions = n.regions;
   regie_op_state* state = nullptr;
   uint64_t scratch_bytes = 0;

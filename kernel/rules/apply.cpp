@@ -152,8 +152,8 @@ class Applier {
       auto made = generation_.find(n);
       if (made != generation_.end()) r.generation = std::max(r.generation, made->second + 1);
     }
-    // A chain may be eaten up node by node, so a long row of rewrites is no fault by itself; nor are many, while the
-    // graph gets no larger.
+    // A chain may be eaten up node by node, so a long row of rewrites is no fault by itself; nor are many,
+    // while the graph gets no larger.
     if (r.generation > limit_ || recorded_ > kRewritesANode * limit_) {
       failure_ = invalid_input("rule '" + rules_.rules[index].name + "' rewrites its own results for ever (" +
                                    std::to_string(recorded_) + " rewrites, up to " +

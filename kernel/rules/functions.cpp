@@ -21,6 +21,7 @@ constexpr FunctionInfo kFunctions[] = {
     {"concat", RuleFunction::kConcat, 2, 2, false},   {"fill", RuleFunction::kFill, 2, 2, false},
     {"axes", RuleFunction::kAxes, 2, 2, false},       {"swap-last", RuleFunction::kSwapLast, 1, 1, false},
     {"default", RuleFunction::kDefault, 2, 2, false}, {"if-equal", RuleFunction::kIfEqual, 4, 4, false},
+    {"splat", RuleFunction::kSplat, 1, 1, true},
 };
 
 std::optional<AttrValue> call_value(const RuleExpr& e, const MatchState& m) {
@@ -63,6 +64,15 @@ std::optional<AttrValue> call_value(const RuleExpr& e, const MatchState& m) {
       std::span<const regie_dim> dims(type.dims, static_cast<size_t>(type.rank));
       if (std::find(dims.begin(), dims.end(), REGIE_DIM_UNKNOWN) != dims.end()) return std::nullopt;
       return from_dim(m.graph->dims().product(dims));
+    }
+    case RuleFunction::kSplat: {
+      if (!m.graph->is_constant(id) || !v.data || !v.data->data) return std::nullopt;
+      const int64_t n = element_count({v.data->dims, static_cast<size_t>(v.data->rank)});
+      auto first = n > 0 ? number_at(*v.data, 0) : std::nullopt;
+      for (int64_t i = 1; first && i < n; ++i)
+        if (number_at(*v.data, i) != first) return std::nullopt;
+      if (!first) return std::nullopt;
+      return AttrValue::number("", *first);
     }
     case RuleFunction::kScalar: {
       if (!m.graph->is_constant(id) || !v.data ||

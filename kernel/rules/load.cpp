@@ -82,6 +82,7 @@ class FileLoader {
     for (Rule& r : rules) {
       REGIE_TRY(lets(t, &r));
       REGIE_TRY(conditions(t, &r));
+      schedule_conditions(&r);
       REGIE_TRY(parse_replace(replace_text, file_, first_line(replace, replace_text), schemas_, &r));
     }
     if (auto tests = t.find("test")) {
@@ -154,6 +155,43 @@ class FileLoader {
       r->when.push_back(std::move(p));
     }
     return {};
+  }
+
+  static bool uses_attr(const RuleExpr& e) {
+    return e.kind == RuleExpr::Kind::kAttr || std::any_of(e.args.begin(), e.args.end(), uses_attr);
+  }
+  static void collect_values(const RuleExpr& e, std::vector<uint32_t>* values) {
+    if (e.kind == RuleExpr::Kind::kValue) values->push_back(e.slot);
+    for (const RuleExpr& a : e.args) collect_values(a, values);
+  }
+
+  // Fills when_at and when_last. What asks for all nodes of the match, or for attributes, comes last.
+  static void schedule_conditions(Rule* r) {
+    std::vector<size_t> bound(r->match_values, r->order.size());  // by slot: the step that binds it
+    for (uint32_t slot : r->absent_values) bound[slot] = 0;
+    for (size_t step = 0; step < r->order.size(); ++step) {
+      const PatternNode& n = r->nodes[r->order[step]];
+      auto bind = [&](uint32_t slot) {
+        if (slot != kNoSlot) bound[slot] = std::min(bound[slot], step);
+      };
+      for (uint32_t slot : n.results) bind(slot);
+      for (const PatternOperand& o : n.operands) bind(o.value);
+    }
+    r->when_at.resize(r->order.size());
+    for (uint32_t i = 0; i < r->when.size(); ++i) {
+      const Predicate& p = r->when[i];
+      std::vector<uint32_t> values = p.values;
+      for (const RuleExpr& e : p.exprs) collect_values(e, &values);
+      size_t step = 0;
+      for (uint32_t slot : values) step = std::max(step, bound[slot]);
+      const bool late = values.empty() || p.kind == PredicateKind::kSingleUse ||
+                        std::any_of(p.exprs.begin(), p.exprs.end(), uses_attr);
+      if (late || step >= r->order.size()) {
+        r->when_last.push_back(i);
+      } else {
+        r->when_at[step].push_back(i);
+      }
+    }
   }
 
   // `before` and `after` are a graph's text, or the path of a file with it, seen from the rule file.

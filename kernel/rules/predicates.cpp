@@ -90,14 +90,26 @@ bool is_splat(const Graph& graph, uint32_t value) {
   return first.has_value();
 }
 
+// Where the two can be broadcast to each other at all, is the result's dimension b? It is if a is 1 or b, or
+// never greater than b, and 0 only where b is: then it is b or 1, as b is.
+bool fits_into(regie_dim a, regie_dim b, DimTable& dims) {
+  if (a == 1 || a == b) return true;
+  if (a >= 0 && b >= 0) return false;
+  const regie_dim more = dims.sub(b, a);
+  if (more == REGIE_DIM_UNKNOWN || dims.range(more).first < 0) return false;
+  return dims.range(a).first >= 1 || dims.op(REGIE_DIM_MIN, a, 1) == dims.op(REGIE_DIM_MIN, b, 1);
+}
+
 // %a broadcast against %b, right-aligned, does not enlarge %b; with `axis` it has one element on all others.
-bool broadcasts_to(const regie_type& a, const regie_type& b, std::optional<int64_t> axis) {
+bool broadcasts_to(const regie_type& a, const regie_type& b, std::optional<int64_t> axis, DimTable& dims) {
   if (!known_dims(a) || !known_dims(b) || a.rank > b.rank) return false;
   if (axis && *axis < 0) *axis += b.rank;
   if (axis && (*axis < 0 || *axis >= b.rank)) return false;
   const int32_t shift = b.rank - a.rank;
-  for (int32_t i = 0; i < a.rank; ++i)
-    if (a.dims[i] != 1 && (a.dims[i] != b.dims[i + shift] || (axis && i + shift != *axis))) return false;
+  for (int32_t i = 0; i < a.rank; ++i) {
+    const bool free = !axis || i + shift == *axis;
+    if (a.dims[i] != 1 && !(free && fits_into(a.dims[i], b.dims[i + shift], dims))) return false;
+  }
   return true;
 }
 
@@ -284,14 +296,15 @@ bool holds(const Predicate& p, const MatchState& m) {
     case PredicateKind::kSameType:
       return holds_pairwise(p, m);
     case PredicateKind::kBroadcastsTo:
-      return !whole || broadcasts_to(m.graph->value(m.values[p.values[0]]).type,
-                                     m.graph->value(m.values[p.values[1]]).type, std::nullopt);
+      return !whole ||
+             broadcasts_to(m.graph->value(m.values[p.values[0]]).type,
+                           m.graph->value(m.values[p.values[1]]).type, std::nullopt, m.graph->dims());
     case PredicateKind::kVariesAlong: {
       if (!whole) return true;
       auto axis = evaluate_expr(p.exprs[0], m);
       return axis && axis->kind == REGIE_ATTR_INT &&
              broadcasts_to(m.graph->value(m.values[p.values[0]]).type,
-                           m.graph->value(m.values[p.values[1]]).type, axis->i);
+                           m.graph->value(m.values[p.values[1]]).type, axis->i, m.graph->dims());
     }
     case PredicateKind::kBroadcastsToChannel: {
       if (!whole) return true;

@@ -36,6 +36,7 @@ enum class RuleFunction : uint8_t {
   kFill,
   kIfEqual,
   kSlice,
+  kSplat,
   kSum,
   kSwapLast
 };
@@ -165,6 +166,10 @@ struct Rule {
   std::vector<std::string> attrs;  // names of attribute slots
   std::vector<Let> lets;
   std::vector<Predicate> when;
+  // Conditions on values alone are asked as soon as these are bound, so that an attempt that fails does so
+  // early: by step of `order`, indices into `when`. The rest comes last.
+  std::vector<std::vector<uint32_t>> when_at;
+  std::vector<uint32_t> when_last;
   std::vector<Statement> statements;
   // Slots of names that only other patterns of the rule have: absent here.
   std::vector<uint32_t> absent_values, absent_attrs;

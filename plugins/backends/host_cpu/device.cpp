@@ -17,6 +17,7 @@
 
 #include "executable.h"
 #include "kernel_blob.h"
+#include "pointwise_run.h"
 #include "regie/timeline.hpp"
 #include "regie_digests.h"
 #include "settings.h"
@@ -43,13 +44,13 @@ struct regie_fence {
 
 struct regie_loaded_kernel {
   regie_device* device;
-  std::variant<regie::sdk::OpBlob, NativeBlob, DnnlBlob> content;
+  std::variant<regie::sdk::OpBlob, NativeBlob, DnnlBlob, PointwiseProgram> content;
 };
 
 struct regie_executable {
   struct Nothing {};  // every result is empty
   uint32_t threads;
-  std::variant<Nothing, ReferenceRun, NativeRun, DnnlRun> run;
+  std::variant<Nothing, ReferenceRun, NativeRun, DnnlRun, std::unique_ptr<PointwiseRun>> run;
 };
 
 struct regie_stream {
@@ -74,7 +75,7 @@ namespace {
 
 constexpr regie_space_info kSpaces[] = {{regie::sdk::lit("host"), 1, 64, 0}};
 constexpr regie_str kFormats[] = {regie::sdk::lit(kDnnlFormat), regie::sdk::lit(kNativeFormat),
-                                  regie::sdk::lit(kReferenceFormat)};
+                                  regie::sdk::lit(kPointwiseFormat), regie::sdk::lit(kReferenceFormat)};
 
 std::vector<regie_str> list_capabilities() {
   std::vector<regie_str> list;
@@ -148,10 +149,12 @@ regie_status kernel_load(regie_device* device, const regie_kernel_image* image,
       regie::sdk::OpBlob op = regie::sdk::read_op(in);
       in.finish();
       *kernel = new regie_loaded_kernel{device, std::move(op)};
+    } else if (format == kPointwiseFormat) {
+      *kernel = new regie_loaded_kernel{device, read_pointwise(image->blob, image->blob_size)};
     } else {
       throw Failure(REGIE_UNSUPPORTED, "host_cpu runs kernels of the formats " + std::string(kDnnlFormat) +
-                                           ", " + kNativeFormat + " and " + kReferenceFormat + ", not '" +
-                                           std::string(format) + "'");
+                                           ", " + kNativeFormat + ", " + kPointwiseFormat + " and " +
+                                           kReferenceFormat + ", not '" + std::string(format) + "'");
     }
   });
 }
@@ -215,6 +218,7 @@ regie_executable* prepare_native(regie_loaded_kernel& kernel, const NativeBlob& 
 
 struct ScratchOf {
   uint64_t operator()(const regie_executable::Nothing&) const { return 0; }
+  uint64_t operator()(const std::unique_ptr<PointwiseRun>& run) const { return run->scratch_bytes(); }
   template <class Run>
   uint64_t operator()(const Run& run) const {
     return run.scratch_bytes();
@@ -236,6 +240,9 @@ regie_status prepare(regie_loaded_kernel* kernel, const regie_tensor* operands, 
       made = new regie_executable{threads, regie_executable::Nothing{}};
     else if (auto* blob = std::get_if<DnnlBlob>(&kernel->content))
       made = prepare_dnnl(*kernel, *blob, request, threads);
+    else if (auto* program = std::get_if<PointwiseProgram>(&kernel->content))
+      made = new regie_executable{
+          threads, std::make_unique<PointwiseRun>(kernel->device->catcher, *program, request, threads)};
     else if (auto* native = std::get_if<NativeBlob>(&kernel->content))
       made = prepare_native(*kernel, *native, request, threads);
     else
@@ -256,6 +263,7 @@ struct Launcher {
   regie_status operator()(ReferenceRun& run) const { return run.run(launch, words); }
   regie_status operator()(NativeRun& run) const { return run.run(launch, words); }
   regie_status operator()(DnnlRun& run) const { return run.run(launch, stream, words); }
+  regie_status operator()(std::unique_ptr<PointwiseRun>& run) const { return run->run(launch, words); }
 };
 
 regie_status launch(regie_stream* stream, const regie_executable* executable, const regie_launch* request) {

@@ -11,7 +11,10 @@
 #include "executable.h"
 #include "kernel_blob.h"
 #include "lowered_memo.h"
+#include "pointwise_engine.h"
+#include "pointwise_program.h"
 #include "regie/c/pass.h"
+#include "regie/part_view.hpp"
 #include "regie/reference_kernel.hpp"
 #include "regie_digests.h"
 #include "settings.h"
@@ -160,6 +163,16 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
         why_not_onednn = f.message;
       }
     }
+    std::string why_not_pointwise;
+    if (auto kernel = lower_pointwise(e->catcher, graph, work.node, work.operands.data(), work.results.data(),
+                                      work.formats, &why_not_pointwise)) {
+      answer->can = 1;
+      answer->cost_ns = s.overhead_ns + std::max(work.elements * kernel->additions / s.flops_per_ns,
+                                                 work.bytes / s.bytes_per_ns);
+      e->reason = kernel->name;
+      answer->reason = regie::sdk::str(e->reason);
+      return;
+    }
     if (const NativeOp* native = find_native(work.op)) {
       try {
         work.native(1);
@@ -176,7 +189,7 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
         why_not_onednn += (why_not_onednn.empty() ? "" : "; ") + ("not by a kernel of our own: " + f.message);
       }
     }
-    std::string problem = reference_problem(*e, work);
+    std::string problem = work.node.region_count ? why_not_pointwise : reference_problem(*e, work);
     answer->can = problem.empty();
     answer->reference = answer->can;
     answer->cost_ns = s.overhead_ns + std::max(flops / s.reference_flops_per_ns, work.bytes / s.bytes_per_ns);
@@ -203,6 +216,12 @@ bool moves_nothing(const regie_node& n, const regie_type& from, const regie_type
 
 uint32_t alias(regie_engine* e, const regie_graph* graph, uint32_t id, uint32_t result, uint32_t operand) {
   const regie_node& n = graph->nodes[id];
+  if (pointwise_in_place(graph, n, result, operand)) return REGIE_ALIAS_INPLACE;
+  if (regie::sdk::joins_or_cuts(n)) {
+    const bool one = regie::sdk::sv(n.op) == "Concat" ? result == 0 : operand == 0;
+    return one && !regie::sdk::part_views(regie::sdk::GraphView(graph), n).empty() ? REGIE_ALIAS_VIEW
+                                                                                   : REGIE_ALIAS_NONE;
+  }
   if (result != 0 || operand >= n.operand_count || n.result_count == 0) return REGIE_ALIAS_NONE;
   const uint32_t from = n.operands[operand], to = n.results[0];
   if (from == REGIE_NONE || to == REGIE_NONE || n.region_count) return REGIE_ALIAS_NONE;
@@ -307,6 +326,17 @@ void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work&
   regie::sdk::check(request.emit(&request, &k));
 }
 
+void emit_pointwise(const regie_engine_compile& request, const PointwiseKernel& kernel) {
+  regie_kernel k{};
+  k.struct_size = sizeof k;
+  k.flags = REGIE_KERNEL_ANY_SHAPE;
+  k.format = regie::sdk::str(kPointwiseFormat);
+  k.name = regie::sdk::str(kernel.name);
+  k.blob = kernel.blob.data();
+  k.blob_size = kernel.blob.size();
+  regie::sdk::check(request.emit(&request, &k));
+}
+
 // False where there is none at these shapes.
 bool emit_native(regie_engine&, const regie_engine_compile& request, const Work& work) {
   NativePtr kernel;
@@ -344,10 +374,12 @@ regie_status compile(regie_engine* e, const regie_engine_compile* request) {
         if (f.code != REGIE_UNSUPPORTED) throw;
       }
     }
-    if (choice)
-      emit_dnnl(*e, *request, work, *choice);
-    else if (!emit_native(*e, *request, work))
-      emit_reference(*e, *request, work);
+    if (choice) return emit_dnnl(*e, *request, work, *choice);
+    std::string why_not;
+    if (auto kernel = lower_pointwise(e->catcher, request->graph, work.node, work.operands.data(),
+                                      work.results.data(), work.formats, &why_not))
+      return emit_pointwise(*request, *kernel);
+    if (!emit_native(*e, *request, work)) emit_reference(*e, *request, work);
   });
 }
 
@@ -355,8 +387,9 @@ uint32_t formats(regie_engine* e, const regie_graph* graph, uint32_t node, const
                  regie_format_wish* wishes, uint32_t capacity) {
   try {
     const Work work(graph, node, *shapes);
-    const std::vector<regie_format_wish> all = list_wishes(
-        {e->dnnl.get(), e->lowered, e->settings, *graph, work.node, work.op, work.operands, work.results, work.empty});
+    const std::vector<regie_format_wish> all =
+        list_wishes({e->dnnl.get(), e->lowered, e->settings, *graph, work.node, work.op, work.operands,
+                     work.results, work.empty, e->catcher});
     std::copy_n(all.begin(), std::min<size_t>(all.size(), capacity), wishes);
     return static_cast<uint32_t>(all.size());
   } catch (const std::exception&) {

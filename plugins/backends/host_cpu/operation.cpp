@@ -34,7 +34,9 @@ dnnl_memory_desc_t plain(std::span<const int64_t> dims) {
   for (size_t i = dims.size(); i-- > 0;) {
     sizes[i] = dims[i];
     strides[i] = stride;
-    if (__builtin_mul_overflow(stride, std::max<int64_t>(dims[i], 1), &stride))
+    // The library counts in int in many places, and divides by what is left of a size.
+    if (__builtin_mul_overflow(stride, std::max<int64_t>(dims[i], 1), &stride) || stride > INT32_MAX ||
+        dims[i] > INT32_MAX / 2)
       refuse("a tensor is too large");
   }
   if (dnnl_memory_desc_init_by_strides(&desc, static_cast<int>(dims.size()), sizes, dnnl_f32, strides) !=

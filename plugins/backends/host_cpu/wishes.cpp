@@ -5,6 +5,7 @@
 
 #include "native.h"
 #include "operation.h"
+#include "pointwise_engine.h"
 #include "primitive.h"
 #include "regie/op_blob.hpp"
 
@@ -27,6 +28,8 @@ class Lister {
         convolution();
       else if (r_.operands[0].rank >= 3)
         pooling();
+    } else if (r_.op == "regie.Pointwise") {
+      go_along(Takes::kElementwise);
     } else if (const NativeOp* native = find_native(r_.op)) {
       if (r_.op == "Transpose") {
         transpose();
@@ -165,6 +168,14 @@ class Lister {
   static bool elem_size_known(regie_elem e) { return regie::sdk::elem_bits(e) >= 8; }
 
   bool made(const std::vector<Use>& uses) const {
+    if (r_.op == "regie.Pointwise") {
+      Formats f{std::vector<regie_format>(r_.operands.size(), kPlainFormat),
+                std::vector<regie_format>(r_.results.size(), kPlainFormat)};
+      for (const Use& u : uses) (u.is_result ? f.results : f.operands)[u.index] = u.format;
+      std::string why;
+      return lower_pointwise(r_.catcher, &r_.graph, r_.node, r_.operands.data(), r_.results.data(), f, &why)
+          .has_value();
+    }
     NativeRequest request{r_.op, Attrs(r_.node), {}, {}, 1};
     auto tensors = [](const std::vector<regie_tensor>& from, std::vector<NativeTensor>* to) {
       for (const regie_tensor& t : from) {

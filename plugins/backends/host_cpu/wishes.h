@@ -11,6 +11,7 @@
 #include "dnnl_handles.h"
 #include "lowered_memo.h"
 #include "regie/c/engine.h"
+#include "regie/reference_kernel.hpp"
 #include "settings.h"
 
 namespace host_cpu {
@@ -25,6 +26,7 @@ struct WishRequest {
   const std::vector<regie_tensor>& operands;  // at the reference shapes
   const std::vector<regie_tensor>& results;
   bool empty;
+  const regie::sdk::WordCatcher& catcher;
 };
 std::vector<regie_format_wish> list_wishes(const WishRequest& request);
 

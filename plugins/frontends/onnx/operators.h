@@ -106,6 +106,12 @@ void group_normalization_of_18(Translation&);
 void top_k_of_1(Translation&);
 void scatter(Translation&);
 void range(Translation&);
+void dft_of_17(Translation&);
+void grid_sample_of_16(Translation&);
+void roi_align_of_10(Translation&);
+void quantize(Translation&);
+void attention(Translation&);
+void swiglu(Translation&);
 void constant(Translation&);
 void branches(Translation&);
 

@@ -118,4 +118,45 @@ void range(Translation& t) {
   t.finish("Range", t.operands, t.attributes.list());
 }
 
+// Until 20, the axis was an attribute.
+void dft_of_17(Translation& t) {
+  const int64_t axis = t.attributes.take_integer("axis", 1);
+  TensorData number = integers({axis});
+  number.dims.clear();
+  t.finish("DFT", {t.operand(0), t.operand(1), t.constant(number, "axis")}, t.attributes.list());
+}
+
+// Until 20, the modes were named for pictures.
+void grid_sample_of_16(Translation& t) {
+  std::string mode = "bilinear";
+  if (auto given = t.attributes.take("mode")) mode = given->s;
+  if (mode.rfind("bi", 0) == 0) mode = mode == "bilinear" ? "linear" : "cubic";
+  t.attributes.add(text("mode", mode));
+  t.finish("GridSample", t.operands, t.attributes.list());
+}
+
+void roi_align_of_10(Translation& t) {
+  t.attributes.add(text("coordinate_transformation_mode", "output_half_pixel"));
+  t.finish("RoiAlign", t.operands, t.attributes.list());
+}
+
+// Both directions. What is left out matters for 8-bit floats, which are refused, and for rounding of the
+// quotient, which is in single precision here.
+void quantize(Translation& t) {
+  t.attributes.take("saturate");
+  t.attributes.take("precision");
+  t.finish(t.ref.node->op_type(), t.operands, t.attributes.list());
+}
+
+void swiglu(Translation& t) {
+  const uint32_t gate = t.make("Swish", {t.operand(0)}, t.attributes.list());
+  t.finish("Mul", {gate, t.operand(1)}, {});
+}
+
+// The soft-max is computed in single precision at least.
+void attention(Translation& t) {
+  t.attributes.take("softmax_precision");
+  t.finish("Attention", t.operands, t.attributes.list());
+}
+
 }  // namespace regie::onnx

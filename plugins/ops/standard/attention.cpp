@@ -28,7 +28,8 @@ void infer_attention(const Infer& infer) {
   for (uint32_t i = 0; i < 3; ++i)
     if (infer.rank(i) != infer.rank(0) || (infer.rank(i) != 3 && infer.rank(i) != 4))
       infer.bad("query, key and value must all have rank 3 or all rank 4");
-  const int64_t q_heads = infer.attrs.integer("q_num_heads", 0), kv_heads = infer.attrs.integer("kv_num_heads", 0);
+  const int64_t q_heads = infer.attrs.integer("q_num_heads", 0),
+                kv_heads = infer.attrs.integer("kv_num_heads", 0);
   if (infer.rank(0) == 3 && (q_heads < 1 || kv_heads < 1))
     infer.bad("operands of rank 3 need the attributes q_num_heads and kv_num_heads");
   if (infer.has(4) != infer.has(5)) infer.bad("past key and past value go together");
@@ -37,9 +38,9 @@ void infer_attention(const Infer& infer) {
   using H = Heads<regie_dim, decltype(divide)>;
   const H q = H::of(infer.shape(0), q_heads, divide), k = H::of(infer.shape(1), kv_heads, divide);
   const H v = H::of(infer.shape(2), kv_heads, divide);
-  if (infer.surely_differ(q.size, k.size) || infer.surely_differ(k.steps, v.steps))
-    infer.bad("query " + infer.print(infer.shape(0)) + ", key " + infer.print(infer.shape(1)) + " and value " +
-              infer.print(infer.shape(2)) + " do not fit");
+  if (!infer.agree(q.size, k.size) || !infer.agree(k.steps, v.steps))
+    infer.bad("query " + infer.print(infer.shape(0)) + ", key " + infer.print(infer.shape(1)) +
+              " and value " + infer.print(infer.shape(2)) + " do not fit");
   regie_dim total = k.steps;
   if (infer.has(4)) total = d.add(total, infer.shape(4)[2]);
   if (infer.rank(0) == 4) {
@@ -155,20 +156,26 @@ KernelPtr prepare_attention(Prepare& p) {
   AttentionSetup s{};
   Index q = p.shape(0), k = p.shape(1), v = p.shape(2);
   s.flat = q.size() == 3;
-  if (k.size() != q.size() || v.size() != q.size() || (q.size() != 3 && q.size() != 4)) p.bad("the ranks do not fit");
+  if (k.size() != q.size() || v.size() != q.size() || (q.size() != 3 && q.size() != 4))
+    p.bad("the ranks do not fit");
   s.q_heads = s.flat ? p.attrs.integer("q_num_heads", 0) : q[1];
   s.kv_heads = s.flat ? p.attrs.integer("kv_num_heads", 0) : k[1];
-  if (s.q_heads < 1 || s.kv_heads < 1 || s.q_heads % s.kv_heads != 0) p.bad("the numbers of heads do not fit");
+  if (s.q_heads < 1 || s.kv_heads < 1 || s.q_heads % s.kv_heads != 0)
+    p.bad("the numbers of heads do not fit");
   auto divide = [](int64_t a, int64_t b) { return a / b; };
   using H = Heads<int64_t, decltype(divide)>;
-  const H hq = H::of(q, s.q_heads, divide), hk = H::of(k, s.kv_heads, divide), hv = H::of(v, s.kv_heads, divide);
+  const H hq = H::of(q, s.q_heads, divide), hk = H::of(k, s.kv_heads, divide),
+          hv = H::of(v, s.kv_heads, divide);
   s.batch = hq.batch, s.steps = hq.steps, s.fresh = hk.steps, s.size = hq.size, s.v_size = hv.size;
-  if (hk.size != s.size || hv.steps != s.fresh || hk.batch != s.batch || hv.batch != s.batch || hk.heads != s.kv_heads || hv.heads != s.kv_heads)
-    p.bad("query " + print_shape(q) + ", key " + print_shape(k) + " and value " + print_shape(v) + " do not fit");
+  if (hk.size != s.size || hv.steps != s.fresh || hk.batch != s.batch || hv.batch != s.batch ||
+      hk.heads != s.kv_heads || hv.heads != s.kv_heads)
+    p.bad("query " + print_shape(q) + ", key " + print_shape(k) + " and value " + print_shape(v) +
+          " do not fit");
   if (p.has(4)) {
     if (p.shape(4).size() != 4 || p.shape(5).size() != 4) p.bad("the past must have rank 4");
     s.past = p.shape(4)[2];
-    if (sdk::count_of(p.in(4)) != s.batch * s.kv_heads * s.past * s.size || sdk::count_of(p.in(5)) != s.batch * s.kv_heads * s.past * s.v_size)
+    if (sdk::count_of(p.in(4)) != s.batch * s.kv_heads * s.past * s.size ||
+        sdk::count_of(p.in(5)) != s.batch * s.kv_heads * s.past * s.v_size)
       p.bad("the past does not fit");
   }
   for (uint32_t i : {1u, 2u, 4u, 5u})
@@ -183,7 +190,8 @@ KernelPtr prepare_attention(Prepare& p) {
   if (s.mask) {
     Index m = p.shape(3);
     s.mask_is_bool = p.in(3).elem == REGIE_BOOL;
-    if (m.empty() || m.size() > 4 || (!s.mask_is_bool && p.in(3).elem != p.in(0).elem)) p.bad("the mask does not fit");
+    if (m.empty() || m.size() > 4 || (!s.mask_is_bool && p.in(3).elem != p.in(0).elem))
+      p.bad("the mask does not fit");
     s.mask_columns = m.back();
     int64_t stride = m.back();
     const int64_t sizes[] = {s.batch, s.q_heads, s.steps};
@@ -194,7 +202,8 @@ KernelPtr prepare_attention(Prepare& p) {
       stride *= size;
     }
   }
-  if (s.lengths && (p.in(6).elem != REGIE_I64 || sdk::count_of(p.in(6)) != s.batch)) p.bad("needs one i64 length an item of the batch");
+  if (s.lengths && (p.in(6).elem != REGIE_I64 || sdk::count_of(p.in(6)) != s.batch))
+    p.bad("needs one i64 length an item of the batch");
   return p.dispatch(Floats(), p.in(0).elem, [&]<class T>() {
     p.scratch_bytes = static_cast<uint64_t>(s.total() + s.v_size) * sizeof(Compute<T>);
     return make_kernel([s](const Call& call) { AttentionRun<T>{s, call}.run(); });
@@ -205,7 +214,8 @@ KernelPtr prepare_attention(Prepare& p) {
 
 void infer_rotary(const Infer& infer) {
   if (infer.rank(0) != 3 && infer.rank(0) != 4) infer.bad("the input needs rank 3 or 4");
-  if (infer.rank(0) == 3 && infer.attrs.integer("num_heads", 0) < 1) infer.bad("an input of rank 3 needs the attribute num_heads");
+  if (infer.rank(0) == 3 && infer.attrs.integer("num_heads", 0) < 1)
+    infer.bad("an input of rank 3 needs the attribute num_heads");
   infer.result(0, infer.elem(0), infer.shape(0));
 }
 
@@ -221,9 +231,11 @@ KernelPtr prepare_rotary(Prepare& p) {
   if (rotated == 0) rotated = size;
   const int64_t half = rotated / 2;
   Index cache = p.shape(1);
-  if (cache.empty() || cache.back() != half || p.shape(2).back() != half || rotated > size) p.bad("the caches " + print_shape(cache) + " do not fit");
+  if (cache.empty() || cache.back() != half || p.shape(2).back() != half || rotated > size)
+    p.bad("the caches " + print_shape(cache) + " do not fit");
   const int64_t rows = half == 0 ? 0 : sdk::count_of(p.in(1)) / half;
-  if (ids ? sdk::count_of(p.in(3)) != batch * steps || p.in(3).elem != REGIE_I64 : rows != batch * steps) p.bad("the positions do not fit");
+  if (ids ? sdk::count_of(p.in(3)) != batch * steps || p.in(3).elem != REGIE_I64 : rows != batch * steps)
+    p.bad("the positions do not fit");
   return p.dispatch(Floats(), p.in(0).elem, [&]<class T>() {
     return make_kernel([=](const Call& call) {
       using A = Compute<T>;
@@ -231,7 +243,8 @@ KernelPtr prepare_rotary(Prepare& p) {
         for (int64_t t = 0; t < steps; ++t) {
           const int64_t row = ids ? call.in<int64_t>(3)[b * steps + t] : b * steps + t;
           if (row < 0 || row >= rows)
-            throw sdk::Failure(REGIE_INVALID_INPUT, "RotaryEmbedding: position " + std::to_string(row) + " is outside of the cache");
+            throw sdk::Failure(REGIE_INVALID_INPUT, "RotaryEmbedding: position " + std::to_string(row) +
+                                                        " is outside of the cache");
           const T *cosine = call.in<T>(1) + row * half, *sine = call.in<T>(2) + row * half;
           for (int64_t h = 0; h < heads; ++h) {
             const int64_t at = (flat ? (b * steps + t) * heads + h : (b * heads + h) * steps + t) * size;

@@ -200,7 +200,7 @@ KernelPtr prepare_extremum(Prepare& p) {
   });
 }
 
-constexpr uint32_t flags = REGIE_OP_INPLACE;
+constexpr uint32_t flags = REGIE_OP_INPLACE | REGIE_OP_ELEMENTWISE;
 constexpr Op table[] = {
     {"Add", flags, infer_exact<&sdk::Dims::add>, prepare_binary<Plus>},
     {"Sub", flags, infer_exact<&sdk::Dims::sub>, prepare_binary<Minus>},

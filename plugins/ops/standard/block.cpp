@@ -49,7 +49,8 @@ KernelPtr prepare_blocks(Prepare& p) {
   const std::vector<int64_t> shape{x[0], channels, h, b, w, b};
   const int64_t area = h * w;
   const int64_t row_step = (column_first ? b : b * channels) * area;
-  const int64_t column_step = (column_first ? 1 : channels) * area, channel_step = (column_first ? b * b : 1) * area;
+  const int64_t column_step = (column_first ? 1 : channels) * area,
+                channel_step = (column_first ? b * b : 1) * area;
   Dims flat = dense_strides(shape);
   Dims depth{channels * b * b * area, channel_step, w, row_step, 1, column_step};
   Walk<2> walk(shape, {to_space ? depth : flat, to_space ? flat : depth});
@@ -104,7 +105,8 @@ KernelPtr prepare_lp_pool(Prepare& p) {
               sum[out + i] += power_of(static_cast<double>(Compute<T>(from[in + i * step])), power);
           });
         T* to = call.out<T>(0) + plane * taps.dense_size();
-        for (int64_t i = 0; i < taps.dense_size(); ++i) to[i] = T(static_cast<Compute<T>>(root_of(sum[i], power)));
+        for (int64_t i = 0; i < taps.dense_size(); ++i)
+          to[i] = T(static_cast<Compute<T>>(root_of(sum[i], power)));
       }
     });
   });
@@ -168,9 +170,11 @@ KernelPtr prepare_max_unpool(Prepare& p) {
   // Indices are places in the tensor that the attributes alone would give; output_shape only makes it larger.
   std::vector<int64_t> natural{x[0], x[1]};
   for (size_t i = 0; i < window.rank(); ++i)
-    natural.push_back((x[2 + i] - 1) * window.strides[i] + window.kernel[i] - window.begin[i] - window.end[i]);
+    natural.push_back((x[2 + i] - 1) * window.strides[i] + window.kernel[i] - window.begin[i] -
+                      window.end[i]);
   if (!p.has(2)) p.expect_result(0, natural);
-  if (p.in(1).elem != REGIE_I64 || sdk::count_of(p.in(1)) != sdk::count_of(p.in(0))) p.bad("the indices do not fit");
+  if (p.in(1).elem != REGIE_I64 || sdk::count_of(p.in(1)) != sdk::count_of(p.in(0)))
+    p.bad("the indices do not fit");
   const std::vector<int64_t> result(y.begin(), y.end());
   const int64_t count = sdk::count_of(p.in(0)), total = sdk::count_of(p.out(0));
   int64_t whole = 1;
@@ -183,7 +187,8 @@ KernelPtr prepare_max_unpool(Prepare& p) {
       for (int64_t i = 0; i < count; ++i) {
         int64_t rest = call.in<int64_t>(1)[i], at = 0;
         if (rest < 0 || rest >= whole)
-          throw sdk::Failure(REGIE_INVALID_INPUT, "MaxUnpool: index " + std::to_string(rest) + " is outside of the result");
+          throw sdk::Failure(REGIE_INVALID_INPUT,
+                             "MaxUnpool: index " + std::to_string(rest) + " is outside of the result");
         for (size_t axis = natural.size(); axis-- > 0; rest /= natural[axis]) {
           if (rest % natural[axis] >= result[axis])
             throw sdk::Failure(REGIE_INVALID_INPUT, "MaxUnpool: an index is outside of output_shape");
@@ -208,7 +213,8 @@ void infer_col2im(const Infer& infer) {
   auto x = infer.shape(0);
   Shape image = infer.need_content(1);
   std::vector<int64_t> block = infer.need_numbers(2);
-  if (x.size() != 3 || image.size() != block.size()) infer.bad("needs an input of rank 3, and one block size an axis of the image");
+  if (x.size() != 3 || image.size() != block.size())
+    infer.bad("needs an input of rank 3, and one block size an axis of the image");
   int64_t area = 1;
   for (int64_t b : block) area *= b;
   if (area < 1) infer.bad("a block size is not positive");
@@ -232,7 +238,8 @@ KernelPtr prepare_col2im(Prepare& p) {
     positions *= places.back();
   }
   Taps taps(window, places, y.subspan(2));
-  if (x[2] != positions || x[1] != y[1] * taps.count() || x[0] != y[0]) p.bad("the columns " + print_shape(x) + " do not make the image " + print_shape(y));
+  if (x[2] != positions || x[1] != y[1] * taps.count() || x[0] != y[0])
+    p.bad("the columns " + print_shape(x) + " do not make the image " + print_shape(y));
   p.scratch_bytes = static_cast<uint64_t>(taps.strided_size()) * sizeof(double);
   return p.dispatch(Floats(), p.in(0).elem, [&]<class T>() {
     return make_kernel([=, planes = y[0] * y[1]](const Call& call) {
@@ -242,7 +249,8 @@ KernelPtr prepare_col2im(Prepare& p) {
         for (int64_t tap = 0; tap < taps.count(); ++tap) {
           const T* from = call.in<T>(0) + (plane * taps.count() + tap) * positions;
           taps.rows(tap, [&](int64_t place, int64_t pixel, int64_t count, int64_t step) {
-            for (int64_t i = 0; i < count; ++i) sum[pixel + i * step] += static_cast<double>(Compute<T>(from[place + i]));
+            for (int64_t i = 0; i < count; ++i)
+              sum[pixel + i * step] += static_cast<double>(Compute<T>(from[place + i]));
           });
         }
         T* to = call.out<T>(0) + plane * taps.strided_size();
@@ -257,7 +265,8 @@ KernelPtr prepare_col2im(Prepare& p) {
 std::vector<size_t> centred_axes(std::string_view op, const sdk::Attrs& attrs, size_t rank) {
   std::vector<size_t> axes;
   if (auto given = attrs.integers("axes")) {
-    for (int64_t a : *given) axes.push_back(static_cast<size_t>(normal_axis(op, a, static_cast<int64_t>(rank))));
+    for (int64_t a : *given)
+      axes.push_back(static_cast<size_t>(normal_axis(op, a, static_cast<int64_t>(rank))));
   } else {
     for (size_t i = 0; i < rank; ++i) axes.push_back(i);
   }

@@ -132,13 +132,15 @@ KernelPtr prepare_where(Prepare& p) {
   }
 }
 
-constexpr uint32_t flags = REGIE_OP_INPLACE;
+constexpr uint32_t flags = REGIE_OP_INPLACE | REGIE_OP_ELEMENTWISE;
 constexpr Op table[] = {
     {"Equal", flags, infer_order<Order::kEqual, false>, prepare_compare<IsEqual, All>},
-    {"Less", 0, infer_order<Order::kLess, false>, prepare_compare<IsLess, Numbers>},
-    {"Greater", 0, infer_order<Order::kLess, true>, prepare_compare<IsGreater, Numbers>},
-    {"LessOrEqual", 0, infer_order<Order::kLessOrEqual, false>, prepare_compare<IsLessOrEqual, Numbers>},
-    {"GreaterOrEqual", 0, infer_order<Order::kLessOrEqual, true>, prepare_compare<IsGreaterOrEqual, Numbers>},
+    {"Less", REGIE_OP_ELEMENTWISE, infer_order<Order::kLess, false>, prepare_compare<IsLess, Numbers>},
+    {"Greater", REGIE_OP_ELEMENTWISE, infer_order<Order::kLess, true>, prepare_compare<IsGreater, Numbers>},
+    {"LessOrEqual", REGIE_OP_ELEMENTWISE, infer_order<Order::kLessOrEqual, false>,
+     prepare_compare<IsLessOrEqual, Numbers>},
+    {"GreaterOrEqual", REGIE_OP_ELEMENTWISE, infer_order<Order::kLessOrEqual, true>,
+     prepare_compare<IsGreaterOrEqual, Numbers>},
     {"And", flags, infer_compare, prepare_compare<Both, Types<Bool>>},
     {"Or", flags, infer_compare, prepare_compare<Either, Types<Bool>>},
     {"Xor", flags, infer_compare, prepare_compare<Different, Types<Bool>>},

@@ -9,8 +9,8 @@
 namespace regie::ops {
 namespace {
 
-// Labels of one operand, or of the result: letters, and '0', '1', ... for the dimensions behind "...", counted
-// from the last.
+// Labels of one operand, or of the result: letters, and '0', '1', ... for the dimensions behind "...",
+// counted from the last.
 using Labels = std::vector<int>;
 
 struct Equation {
@@ -31,7 +31,9 @@ Labels read_term(std::string_view equation, std::string_view term, int64_t rank,
     if (std::isalpha(static_cast<unsigned char>(term[i]))) {
       labels.push_back(static_cast<unsigned char>(term[i]));
     } else if (term.substr(i, 3) == "...") {
-      const size_t count = rank >= 0 ? static_cast<size_t>(std::max<int64_t>(0, rank - static_cast<int64_t>(letters))) : *hidden;
+      const size_t count =
+          rank >= 0 ? static_cast<size_t>(std::max<int64_t>(0, rank - static_cast<int64_t>(letters)))
+                    : *hidden;
       *hidden = std::max(*hidden, count);
       for (size_t k = count; k-- > 0;) labels.push_back(-1 - static_cast<int>(k));
       i += 2;
@@ -55,7 +57,8 @@ Equation read_equation(std::string_view equation, const std::vector<int64_t>& ra
     left.remove_prefix(comma + 1);
   }
   if (terms.size() != ranks.size())
-    wrong(equation, "is for " + std::to_string(terms.size()) + " operands; there are " + std::to_string(ranks.size()));
+    wrong(equation,
+          "is for " + std::to_string(terms.size()) + " operands; there are " + std::to_string(ranks.size()));
   for (size_t i = 0; i < terms.size(); ++i) {
     e.operands.push_back(read_term(equation, terms[i], ranks[i], &hidden));
     if (static_cast<int64_t>(e.operands.back().size()) != ranks[i])
@@ -89,16 +92,18 @@ void infer_einsum(const Infer& infer) {
       if (fresh || it->second == d || d == 1) continue;
       if (it->second == 1 || d >= 0) {
         if (it->second != 1 && infer.surely_differ(it->second, d))
-          infer.bad("the equation '" + std::string(text) + "' gives one label the sizes " + infer.dims.print(it->second) + " and " + infer.dims.print(d));
+          infer.bad("the equation '" + std::string(text) + "' gives one label the sizes " +
+                    infer.dims.print(it->second) + " and " + infer.dims.print(d));
         it->second = d;
-      } else if (infer.surely_differ(it->second, d)) {
+      } else if (!infer.agree(it->second, d)) {
         infer.bad("the equation '" + std::string(text) + "' gives one label two sizes");
       }
     }
   Shape y;
   for (int label : e.result) {
     auto it = sizes.find(label);
-    if (it == sizes.end()) infer.bad("the equation '" + std::string(text) + "' has a label in the result only");
+    if (it == sizes.end())
+      infer.bad("the equation '" + std::string(text) + "' has a label in the result only");
     y.push_back(it->second);
   }
   infer.result(0, infer.elem(0), y);
@@ -151,13 +156,15 @@ KernelPtr prepare_terms(Prepare& p, const Equation& e) {
     Index s = p.shape(static_cast<uint32_t>(i));
     Dims dense = dense_strides(s);
     for (size_t k = 0; k < s.size(); ++k) {
-      const auto axis = static_cast<size_t>(std::find(order.begin(), order.end(), e.operands[i][k]) - order.begin());
+      const auto axis =
+          static_cast<size_t>(std::find(order.begin(), order.end(), e.operands[i][k]) - order.begin());
       if (s[k] != 1) strides[i][axis] += dense[k];  // a label twice: the diagonal
     }
   }
   Dims dense = dense_strides(result);
   std::copy_n(dense.begin(), result.size(), strides[n].begin());
-  return p.dispatch(Join<Floats, WideInts>(), p.in(0).elem, [&]<class T>() { return einsum_kernel<T, n>(p, shape, strides); });
+  return p.dispatch(Join<Floats, WideInts>(), p.in(0).elem,
+                    [&]<class T>() { return einsum_kernel<T, n>(p, shape, strides); });
 }
 
 KernelPtr prepare_einsum(Prepare& p) {
@@ -183,7 +190,8 @@ KernelPtr prepare_einsum(Prepare& p) {
 
 void infer_det(const Infer& infer) {
   auto x = infer.shape(0);
-  if (x.size() < 2 || infer.surely_differ(x[x.size() - 1], x[x.size() - 2])) infer.bad("needs square matrices, not " + infer.print(x));
+  if (x.size() < 2 || infer.surely_differ(x[x.size() - 1], x[x.size() - 2]))
+    infer.bad("needs square matrices, not " + infer.print(x));
   infer.result(0, infer.elem(0), x.first(x.size() - 2));
 }
 
@@ -197,7 +205,8 @@ KernelPtr prepare_det(Prepare& p) {
     return make_kernel([=](const Call& call) {
       auto* a = call.scratch<double>();
       for (int64_t m = 0; m < matrices; ++m) {
-        for (int64_t i = 0; i < n * n; ++i) a[i] = static_cast<double>(Compute<T>(call.in<T>(0)[m * n * n + i]));
+        for (int64_t i = 0; i < n * n; ++i)
+          a[i] = static_cast<double>(Compute<T>(call.in<T>(0)[m * n * n + i]));
         double det = 1;
         for (int64_t c = 0; c < n && det != 0; ++c) {
           int64_t pivot = c;

@@ -19,10 +19,10 @@ void infer_attention(const Infer& infer) {
   auto q = infer.shape(kQ), k = infer.shape(kK), v = infer.shape(kV);
   regie_dim depth = k[k.size() - 1], keys = k[k.size() - 2];
   if (infer.attrs.integer("transpose_k", 0) != 0) std::swap(depth, keys);
-  if (infer.surely_differ(q.back(), depth))
+  if (!infer.agree(q.back(), depth))
     infer.bad("queries " + infer.print(q) + " and keys " + infer.print(k) + " do not fit: they have " +
               infer.dims.print(q.back()) + " and " + infer.dims.print(depth) + " features");
-  if (infer.surely_differ(keys, v[v.size() - 2]))
+  if (!infer.agree(keys, v[v.size() - 2]))
     infer.bad("keys " + infer.print(k) + " and values " + infer.print(v) + " do not fit: there are " +
               infer.dims.print(keys) + " and " + infer.dims.print(v[v.size() - 2]));
   Shape y = infer.broadcast(q.first(q.size() - 2), k.first(k.size() - 2));

@@ -93,7 +93,7 @@ KernelPtr prepare_shift(Prepare& p) {
                                                  : prepare_two<ShiftRight, Unsigned>(p);
 }
 
-constexpr uint32_t flags = REGIE_OP_INPLACE;
+constexpr uint32_t flags = REGIE_OP_INPLACE | REGIE_OP_ELEMENTWISE;
 constexpr Op table[] = {
     {"Mod", flags, infer_mod, prepare_mod},
     {"BitShift", flags, infer_shift, prepare_shift},

@@ -116,7 +116,7 @@ void infer_channel_norm(const Infer& infer) {
   auto x = infer.shape(0);
   if (x.size() < 2) infer.bad("the input has rank " + std::to_string(x.size()) + "; it needs at least 2");
   for (uint32_t i = 1; i <= 2; ++i)
-    if (infer.rank(i) != 1 || infer.surely_differ(infer.shape(i)[0], x[1]))
+    if (infer.rank(i) != 1 || !infer.agree(infer.shape(i)[0], x[1]))
       infer.bad("operand " + std::to_string(i) + " has the shape " + infer.print(infer.shape(i)) +
                 "; it needs [" + infer.dims.print(x[1]) + "]");
   if (infer.attrs.has("num_groups")) {

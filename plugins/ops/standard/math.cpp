@@ -169,7 +169,7 @@ KernelPtr prepare_prelu(Prepare& p) {
   });
 }
 
-constexpr uint32_t flags = REGIE_OP_INPLACE;
+constexpr uint32_t flags = REGIE_OP_INPLACE | REGIE_OP_ELEMENTWISE;
 constexpr Op table[] = {
     {"Sin", flags, infer_same, prepare_function<Sin>},
     {"Cos", flags, infer_same, prepare_function<Cos>},
@@ -193,8 +193,8 @@ constexpr Op table[] = {
     {"Swish", flags, infer_same, prepare_with_alpha<ScaledSwish>},
     {"Shrink", flags, infer_same, prepare_shrink},
     {"Gelu", flags, infer_gelu, prepare_gelu},
-    {"IsNaN", 0, infer_test, prepare_is_nan},
-    {"IsInf", 0, infer_test, prepare_is_inf},
+    {"IsNaN", REGIE_OP_ELEMENTWISE, infer_test, prepare_is_nan},
+    {"IsInf", REGIE_OP_ELEMENTWISE, infer_test, prepare_is_inf},
     {"PRelu", flags, infer_prelu, prepare_prelu},
 };
 

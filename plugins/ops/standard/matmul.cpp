@@ -22,7 +22,7 @@ std::vector<D> as_matrix(std::span<const D> shape, bool left, bool transposed) {
 Shape matmul_shape(const Infer& infer, bool transpose_a, bool transpose_b) {
   if (infer.rank(0) == 0 || infer.rank(1) == 0) infer.bad("scalars cannot be multiplied as matrices");
   Shape a = as_matrix(infer.shape(0), true, transpose_a), b = as_matrix(infer.shape(1), false, transpose_b);
-  if (infer.surely_differ(a.back(), b[b.size() - 2]))
+  if (!infer.agree(a.back(), b[b.size() - 2]))
     infer.bad("shapes " + infer.print(infer.shape(0)) + " and " + infer.print(infer.shape(1)) +
               " do not fit: the inner dimensions are " + infer.dims.print(a.back()) + " and " +
               infer.dims.print(b[b.size() - 2]));

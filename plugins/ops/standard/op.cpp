@@ -18,7 +18,7 @@ void append_numbers(const regie_tensor& t, std::vector<int64_t>& to) {
 using ContentTypes = Types<int64_t, int32_t, Bool>;
 
 std::optional<std::vector<int64_t>> numbers_of(const regie_tensor* t) {
-  if (!t || !t->data || t->rank > 1 || sdk::count_of(*t) > max_content) return std::nullopt;
+  if (!t || !t->data || sdk::count_of(*t) > max_content) return std::nullopt;
   std::vector<int64_t> numbers;
   if (!dispatch(ContentTypes(), t->elem, [&]<class T>() { append_numbers<T>(*t, numbers); }))
     return std::nullopt;
@@ -69,8 +69,12 @@ std::span<const regie_dim> Infer::shape(uint32_t i) const {
 }
 
 std::optional<Shape> Infer::content(uint32_t i) const {
+  if (in(i).type.rank > 1) return std::nullopt;
+  return elements(i);
+}
+
+std::optional<Shape> Infer::elements(uint32_t i) const {
   const regie_operand_info& o = in(i);
-  if (o.type.rank > 1) return std::nullopt;
   if (auto numbers = numbers_of(o.data)) {
     Shape content;
     for (int64_t n : *numbers) content.push_back(dim(n));
@@ -84,7 +88,8 @@ std::optional<Shape> Infer::content(uint32_t i) const {
 }
 
 std::optional<std::vector<int64_t>> Infer::numbers(uint32_t i) const {
-  if (auto numbers = numbers_of(in(i).data)) return numbers;
+  if (in(i).type.rank <= 1)
+    if (auto numbers = numbers_of(in(i).data)) return numbers;
   auto known = content(i);
   if (!known) return std::nullopt;
   std::vector<int64_t> numbers;
@@ -158,6 +163,12 @@ bool Infer::surely_differ(regie_dim a, regie_dim b) const {
   return a_high < b_low || b_high < a_low;
 }
 
+bool Infer::agree(regie_dim a, regie_dim b) const {
+  if (surely_differ(a, b)) return false;
+  if (a < 0) std::swap(a, b);
+  return a < 0 || b >= 0 || b == REGIE_DIM_UNKNOWN || dims.fix(b, a);
+}
+
 Shape Infer::broadcast(std::span<const regie_dim> a, std::span<const regie_dim> b) const {
   if (a.size() < b.size()) std::swap(a, b);
   Shape result(a.begin(), a.end());
@@ -197,8 +208,8 @@ void Infer::unsupported(const std::string& message) const {
   throw sdk::Failure(REGIE_UNSUPPORTED, quoted(op, message));
 }
 
-Prepare::Prepare(const regie_op_request& request)
-    : op(sdk::sv(request.op)), attrs(request.attrs, request.attr_count), request_(request) {
+Prepare::Prepare(const regie_op_request& request, const regie_host* host)
+    : op(sdk::sv(request.op)), attrs(request.attrs, request.attr_count), request_(request), host_(host) {
   for (uint32_t i = 0; i < request.operand_count; ++i) {
     const regie_tensor& t = request.operands[i];
     if (!t.strides) continue;

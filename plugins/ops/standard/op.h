@@ -48,7 +48,9 @@ class Infer {
 
   // The elements of a small integer tensor as expressions, if they are known.
   std::optional<Shape> content(uint32_t i) const;
-  // The same if all of them are plain numbers.
+  // The same of a tensor of any rank, row by row: exporters reshape and turn lists of pads, for instance.
+  std::optional<Shape> elements(uint32_t i) const;
+  // As `content` if all of them are plain numbers.
   std::optional<std::vector<int64_t>> numbers(uint32_t i) const;
   // As `content` and `numbers`, but UNSUPPORTED if they depend on data that is known only at run time.
   Shape need_content(uint32_t i) const;
@@ -64,6 +66,8 @@ class Infer {
   bool surely_below(regie_dim d, int64_t bound) const;
   // Do these differ for every size? (Two constants that are not equal, or ranges that do not meet.)
   bool surely_differ(regie_dim a, regie_dim b) const;
+  // States that these are equal: a symbol is fixed to the number that it must be. False if they cannot be.
+  bool agree(regie_dim a, regie_dim b) const;
   Shape broadcast(std::span<const regie_dim> a, std::span<const regie_dim> b) const;
   int64_t axis(int64_t axis, int64_t rank) const {
     return normal_axis(std::string(op) + ": axis", axis, rank);
@@ -121,7 +125,7 @@ KernelPtr make_kernel(F f) {
 // One request to prepare a kernel: concrete shapes.
 class Prepare {
  public:
-  explicit Prepare(const regie_op_request& request);
+  explicit Prepare(const regie_op_request& request, const regie_host* host = nullptr);
 
   const std::string_view op;
   const sdk::Attrs attrs;
@@ -156,9 +160,12 @@ class Prepare {
   [[noreturn]] void no_type(regie_elem elem) const;
   [[noreturn]] void bad(const std::string& message) const;  // INVALID_INPUT
   [[noreturn]] void unsupported(const std::string& message) const;
+  const regie_op_request& request() const { return request_; }
+  const regie_host* host() const { return host_; }
 
  private:
   const regie_op_request& request_;
+  const regie_host* host_;
 };
 
 struct Op {
@@ -197,6 +204,9 @@ std::span<const Op> einsum_ops();
 std::span<const Op> signal_ops();
 std::span<const Op> quantize_ops();
 std::span<const Op> attention_ops();
+std::span<const Op> pointwise_ops();
+
+const regie_op_kernel_table& kernel_table();  // of this plug-in
 
 std::string print_shape(Index shape);  // "[2, 3]"
 

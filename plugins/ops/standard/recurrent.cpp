@@ -158,7 +158,7 @@ void infer_recurrent(const Infer& infer) {
     if (!infer.has(i)) return;
     auto s = infer.shape(i);
     bool fits = s.size() == dims.size();
-    for (size_t k = 0; fits && k < s.size(); ++k) fits = !infer.surely_differ(s[k], dims.begin()[k]);
+    for (size_t k = 0; fits && k < s.size(); ++k) fits = infer.agree(s[k], dims.begin()[k]);
     if (!fits)
       infer.bad("operand " + std::to_string(i) + " has the shape " + infer.print(s) + "; it needs " +
                 infer.print(std::span(dims.begin(), dims.size())));

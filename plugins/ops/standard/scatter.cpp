@@ -136,6 +136,50 @@ KernelPtr prepare_scatter_nd(Prepare& p) {
   });
 }
 
+// ---- TensorScatter: rows of a sequence written into a cache, at a place of each item's own ----
+
+void infer_tensor_scatter(const Infer& infer) {
+  auto x = infer.shape(0), u = infer.shape(1);
+  const int64_t axis = infer.axis(infer.attrs.integer("axis", -2), infer.rank(0));
+  if (axis == 0) infer.bad("the axis must not be the batch");
+  bool fits = x.size() == u.size();
+  for (size_t i = 0; fits && i < x.size(); ++i)
+    fits = static_cast<int64_t>(i) == axis || !infer.surely_differ(x[i], u[i]);
+  if (!fits) infer.bad("an update of shape " + infer.print(u) + " does not fit into " + infer.print(x));
+  infer.result(0, infer.elem(0), x);
+}
+
+KernelPtr prepare_tensor_scatter(Prepare& p) {
+  Index x = p.shape(0), u = p.shape(1);
+  p.expect_result(0, x);
+  const auto axis = static_cast<size_t>(p.axis(p.attrs.integer("axis", -2), p.in(0).rank));
+  if (x.size() != u.size() || axis == 0) p.bad("the update does not fit");
+  int64_t batch = x[0], outer = 1, block = elem_size(p.in(0).elem);
+  if (block == 0) p.no_type(p.in(0).elem);
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (i != axis && x[i] != u[i])
+      p.bad("an update of shape " + print_shape(u) + " does not fit into " + print_shape(x));
+    if (i > 0 && i != axis) (i < axis ? outer : block) *= x[i];
+  }
+  if (p.has(2) && (p.in(2).elem != REGIE_I64 || sdk::count_of(p.in(2)) != batch))
+    p.bad("needs one i64 place an item of the batch");
+  const bool circular = p.attrs.text("mode", "linear") == "circular", given = p.has(2);
+  return make_kernel([=, size = x[axis], rows = u[axis]](const Call& call) {
+    copy_bytes(call.out<char>(0), call.in<char>(0), static_cast<uint64_t>(batch * outer * size * block));
+    for (int64_t b = 0; b < batch; ++b) {
+      const int64_t first = given ? call.in<int64_t>(2)[b] : 0;
+      if (rows > size || first < 0 || (!circular && first + rows > size))
+        throw sdk::Failure(REGIE_INVALID_INPUT, "TensorScatter: " + std::to_string(rows) + " rows from " +
+                                                    std::to_string(first) + " on do not fit into " +
+                                                    std::to_string(size));
+      for (int64_t o = b * outer; o < (b + 1) * outer; ++o)
+        for (int64_t r = 0; r < rows; ++r)
+          copy_bytes(call.out<char>(0) + (o * size + (first + r) % size) * block,
+                     call.in<char>(1) + (o * rows + r) * block, static_cast<uint64_t>(block));
+    }
+  });
+}
+
 // ---- NonZero, Compress: how much is picked must be known when the model is compiled ----
 
 // The places of elements that are not zero; nothing if they are known only at run time.
@@ -237,6 +281,7 @@ KernelPtr prepare_compress(Prepare& p) {
 constexpr Op table[] = {
     {"ScatterElements", 0, infer_scatter_elements, prepare_scatter_elements},
     {"ScatterND", 0, infer_scatter_nd, prepare_scatter_nd},
+    {"TensorScatter", 0, infer_tensor_scatter, prepare_tensor_scatter},
     {"NonZero", 0, infer_non_zero, prepare_non_zero},
     {"Compress", 0, infer_compress, prepare_compress},
 };

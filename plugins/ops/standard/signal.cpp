@@ -24,8 +24,9 @@ int64_t need_integer(const Infer& infer, uint32_t i) {
 double need_float(const Infer& infer, uint32_t i) {
   const regie_tensor* t = infer.in(i).data;
   double value = 0;
-  if (!t || !t->data || sdk::count_of(*t) != 1 ||
-      !dispatch(Numbers(), t->elem, [&]<class T>() { value = static_cast<double>(Compute<T>(*static_cast<const T*>(t->data))); }))
+  if (!t || !t->data || sdk::count_of(*t) != 1 || !dispatch(Numbers(), t->elem, [&]<class T>() {
+        value = static_cast<double>(Compute<T>(*static_cast<const T*>(t->data)));
+      }))
     infer.unsupported("operand " + std::to_string(i) + " must be a constant number");
   return value;
 }
@@ -55,7 +56,8 @@ void infer_dft(const Infer& infer) {
   auto x = infer.shape(0);
   if (x.size() < 2) infer.bad("the signal needs a rank of at least 2");
   const size_t axis = dft_axis(infer);
-  const bool onesided = infer.attrs.integer("onesided", 0) != 0, inverse = infer.attrs.integer("inverse", 0) != 0;
+  const bool onesided = infer.attrs.integer("onesided", 0) != 0,
+             inverse = infer.attrs.integer("inverse", 0) != 0;
   const sdk::Dims& d = infer.dims;
   regie_dim length = x[axis];
   if (inverse && onesided) length = d.mul(2, d.sub(length, 1));
@@ -90,7 +92,8 @@ void transform(const Transform& t, const T* x, T* y, int64_t y_parts) {
         };
         for (int64_t n = 0; n < std::min(t.size, t.half ? t.length / 2 + 1 : t.length); ++n) {
           const T* at = x + ((o * t.size + n) * t.inner + i) * t.parts;
-          const double re = static_cast<double>(Compute<T>(at[0])), im = t.parts == 2 ? static_cast<double>(Compute<T>(at[1])) : 0;
+          const double re = static_cast<double>(Compute<T>(at[0])),
+                       im = t.parts == 2 ? static_cast<double>(Compute<T>(at[1])) : 0;
           add(n, re, im);
           // The other side is the mirror.
           if (t.half && n != 0 && 2 * n != t.length) add(t.length - n, re, -im);
@@ -107,11 +110,14 @@ KernelPtr prepare_dft(Prepare& p) {
   int64_t given = -2;
   if (p.has(2)) {
     const regie_tensor& a = p.in(2);
-    if (!a.data || !dispatch(Types<int64_t, int32_t>(), a.elem, [&]<class I>() { given = static_cast<int64_t>(*static_cast<const I*>(a.data)); }))
+    if (!a.data || !dispatch(Types<int64_t, int32_t>(), a.elem, [&]<class I>() {
+          given = static_cast<int64_t>(*static_cast<const I*>(a.data));
+        }))
       p.bad("the axis must be constant");
   }
   const auto axis = static_cast<size_t>(p.axis(given, static_cast<int64_t>(x.size())));
-  if (axis + 1 >= x.size() || x.size() != y.size() || (x.back() != 1 && x.back() != 2)) p.bad("the signal " + print_shape(x) + " does not fit");
+  if (axis + 1 >= x.size() || x.size() != y.size() || (x.back() != 1 && x.back() != 2))
+    p.bad("the signal " + print_shape(x) + " does not fit");
   Transform t{};
   const bool onesided = p.attrs.integer("onesided", 0) != 0;
   t.inverse = p.attrs.integer("inverse", 0) != 0;
@@ -126,14 +132,17 @@ KernelPtr prepare_dft(Prepare& p) {
     t.length = t.size;
     if (p.has(1)) {
       const regie_tensor& l = p.in(1);
-      if (!l.data || !dispatch(Types<int64_t, int32_t>(), l.elem, [&]<class I>() { t.length = static_cast<int64_t>(*static_cast<const I*>(l.data)); }))
+      if (!l.data || !dispatch(Types<int64_t, int32_t>(), l.elem, [&]<class I>() {
+            t.length = static_cast<int64_t>(*static_cast<const I*>(l.data));
+          }))
         t.length = 0;
     }
     if (t.length < 1 || t.length / 2 + 1 != t.results) p.bad("the length must be constant, and fit");
   }
   t.roots = roots_of(t.length);
   return p.dispatch(Floats(), p.in(0).elem, [&]<class T>() {
-    return make_kernel([t, parts = y.back()](const Call& call) { transform<T>(t, call.in<T>(0), call.out<T>(0), parts); });
+    return make_kernel(
+        [t, parts = y.back()](const Call& call) { transform<T>(t, call.in<T>(0), call.out<T>(0), parts); });
   });
 }
 
@@ -164,13 +173,15 @@ KernelPtr prepare_stft(Prepare& p) {
   int64_t step = 0, length = p.has(2) ? p.shape(2)[0] : 0;
   auto number = [&](uint32_t i, int64_t* to) {
     const regie_tensor& t = p.in(i);
-    if (!t.data || !dispatch(Types<int64_t, int32_t>(), t.elem, [&]<class I>() { *to = static_cast<int64_t>(*static_cast<const I*>(t.data)); }))
+    if (!t.data || !dispatch(Types<int64_t, int32_t>(), t.elem,
+                             [&]<class I>() { *to = static_cast<int64_t>(*static_cast<const I*>(t.data)); }))
       p.bad("operand " + std::to_string(i) + " must be constant");
   };
   number(1, &step);
   if (p.has(3)) number(3, &length);
   const int64_t parts = x.size() == 3 ? x[2] : 1, frames = y[1], size = x[1], batch = x[0], results = y[2];
-  if (step < 1 || length < 1 || (frames - 1) * step + length > size || (p.has(2) && sdk::count_of(p.in(2)) != length))
+  if (step < 1 || length < 1 || (frames - 1) * step + length > size ||
+      (p.has(2) && sdk::count_of(p.in(2)) != length))
     p.bad("signal, step, window and frame length do not fit");
   const bool window = p.has(2);
   return p.dispatch(Floats(), p.in(0).elem, [&]<class T>() {
@@ -181,7 +192,8 @@ KernelPtr prepare_stft(Prepare& p) {
           for (int64_t k = 0; k < results; ++k, to += 2) {
             double real = 0, imaginary = 0;
             const T* from = call.in<T>(0) + (b * size + f * step) * parts;
-            for (int64_t n = 0, turn = 0; n < length; ++n, turn = turn + k >= length ? turn + k - length : turn + k) {
+            for (int64_t n = 0, turn = 0; n < length;
+                 ++n, turn = turn + k >= length ? turn + k - length : turn + k) {
               const double w = window ? static_cast<double>(Compute<T>(call.in<T>(2)[n])) : 1;
               const double re = w * static_cast<double>(Compute<T>(from[n * parts]));
               const double im = parts == 2 ? w * static_cast<double>(Compute<T>(from[n * parts + 1])) : 0;
@@ -215,9 +227,10 @@ KernelPtr prepare_signal_window(Prepare& p) {
     return make_kernel([=](const Call& call) {
       for (int64_t i = 0; i < count; ++i) {
         const double angle = 2 * pi * static_cast<double>(i) / period;
-        const double value = shape == WindowShape::kHann      ? 0.5 - 0.5 * std::cos(angle)
-                             : shape == WindowShape::kHamming ? 25.0 / 46 - 21.0 / 46 * std::cos(angle)
-                                                              : 0.42 - 0.5 * std::cos(angle) + 0.08 * std::cos(2 * angle);
+        const double value = shape == WindowShape::kHann ? 0.5 - 0.5 * std::cos(angle)
+                             : shape == WindowShape::kHamming
+                                 ? 25.0 / 46 - 21.0 / 46 * std::cos(angle)
+                                 : 0.42 - 0.5 * std::cos(angle) + 0.08 * std::cos(2 * angle);
         call.out<T>(0)[i] = T(static_cast<Compute<T>>(value));
       }
     });
@@ -231,7 +244,8 @@ void infer_mel(const Infer& infer) {
   need_integer(infer, 2);
   need_float(infer, 3), need_float(infer, 4);
   if (bins < 0 || length < 0) infer.bad("the sizes must not be negative");
-  infer.result(0, static_cast<regie_elem>(infer.attrs.integer("output_datatype", REGIE_F32)), Shape{length / 2 + 1, bins});
+  infer.result(0, static_cast<regie_elem>(infer.attrs.integer("output_datatype", REGIE_F32)),
+               Shape{length / 2 + 1, bins});
 }
 
 KernelPtr prepare_mel(Prepare& p) {
@@ -240,7 +254,9 @@ KernelPtr prepare_mel(Prepare& p) {
   std::array<double, 5> number{};
   for (uint32_t i = 0; i < 5; ++i) {
     const regie_tensor& t = p.in(i);
-    if (!t.data || !dispatch(Numbers(), t.elem, [&]<class T>() { number[i] = static_cast<double>(Compute<T>(*static_cast<const T*>(t.data))); }))
+    if (!t.data || !dispatch(Numbers(), t.elem, [&]<class T>() {
+          number[i] = static_cast<double>(Compute<T>(*static_cast<const T*>(t.data)));
+        }))
       p.bad("operand " + std::to_string(i) + " must be constant");
   }
   const int64_t rows = y[0], bins = y[1];
@@ -262,8 +278,10 @@ KernelPtr prepare_mel(Prepare& p) {
         auto set = [&](int64_t row, double value) { to[row * bins + i] = T(static_cast<Compute<T>>(value)); };
         const int64_t left = edge(0), centre = edge(1), right = edge(2);
         if (left == centre) set(centre, 1);
-        for (int64_t j = left; left != centre && j <= centre; ++j) set(j, static_cast<double>(j - left) / static_cast<double>(centre - left));
-        for (int64_t j = centre; j < right; ++j) set(j, static_cast<double>(right - j) / static_cast<double>(right - centre));
+        for (int64_t j = left; left != centre && j <= centre; ++j)
+          set(j, static_cast<double>(j - left) / static_cast<double>(centre - left));
+        for (int64_t j = centre; j < right; ++j)
+          set(j, static_cast<double>(right - j) / static_cast<double>(right - centre));
       }
     });
   });

@@ -152,7 +152,7 @@ KernelPtr prepare_clip(Prepare& p) {
   });
 }
 
-constexpr uint32_t flags = REGIE_OP_INPLACE;
+constexpr uint32_t flags = REGIE_OP_INPLACE | REGIE_OP_ELEMENTWISE;
 constexpr Op table[] = {
     {"Relu", flags, infer_same, prepare_relu},
     {"LeakyRelu", flags, infer_same, prepare_activation<LeakyRelu>},

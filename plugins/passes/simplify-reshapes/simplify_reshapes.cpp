@@ -45,9 +45,9 @@ class SimplifyReshapes {
     const bool computed = sv(n.op) == "Reshape" && g.operand(n, 1) && !is_constant(*g.operand(n, 1));
     if (!chained && !computed && sv(n.op) != "Transpose") return;
 
-    auto shape = chained ? constant_shape(c, g.operand(*before, 0)->type, out->type) : std::nullopt;
+    auto shape = chained ? constant_shape(g.operand(*before, 0)->type, out->type) : std::nullopt;
     if (shape) source = g.operand(*before, 0);
-    if (!shape && (computed || sv(n.op) == "Transpose")) shape = constant_shape(c, in->type, out->type);
+    if (!shape && (computed || sv(n.op) == "Transpose")) shape = constant_shape(in->type, out->type);
     if (!shape) {
       if (computed)
         c.note(n.id, "kept",
@@ -84,10 +84,10 @@ class SimplifyReshapes {
   }
 
   // The operand of a Reshape from `from` to `to`: numbers, 0 for what stays in its place, -1 for one more.
-  static std::optional<std::vector<int64_t>> constant_shape(PassContext& c, const regie_type& from,
-                                                            const regie_type& to) {
+  // What stays in its place is not divided by, so that an empty batch does no harm.
+  static std::optional<std::vector<int64_t>> constant_shape(const regie_type& from, const regie_type& to) {
     std::vector<int64_t> shape;
-    bool found_out = false, may_be_empty = false;  // a dimension that stays in its place may be 0
+    bool found_out = false;
     for (int32_t i = 0; i < to.rank; ++i) {
       const regie_dim d = to.dims[i];
       if (d == 0) return std::nullopt;  // would mean: what stays in its place
@@ -95,7 +95,6 @@ class SimplifyReshapes {
         shape.push_back(d);
       } else if (i < from.rank && from.dims[i] == d) {
         shape.push_back(0);
-        may_be_empty = may_be_empty || c.dims().range(d).first < 1;
       } else if (!found_out) {
         found_out = true;
         shape.push_back(-1);
@@ -103,7 +102,6 @@ class SimplifyReshapes {
         return std::nullopt;
       }
     }
-    if (found_out && may_be_empty) return std::nullopt;  // with no elements nothing can be found out
     return shape;
   }
 };

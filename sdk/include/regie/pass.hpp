@@ -104,6 +104,7 @@ struct NewNode {
   std::vector<uint32_t> control = {};
   uint32_t result_count = 1;
   std::vector<std::string_view> result_names = {};  // empty: unnamed; else one a result
+  std::vector<uint32_t> regions = {};               // from open_region, closed before
 };
 
 // Records one patch: it is abandoned unless `commit` is reached, so that an exception leaves no half of it
@@ -139,6 +140,8 @@ class Patch {
     d.result_count = n.result_count;
     d.attr_count = static_cast<uint32_t>(n.attrs.size());
     d.control_count = static_cast<uint32_t>(n.control.size());
+    d.region_count = static_cast<uint32_t>(n.regions.size());
+    d.regions = n.regions.data();
     d.op = str(n.op);
     d.name = str(n.name);
     d.operands = n.operands.data();
@@ -152,6 +155,20 @@ class Patch {
     check(api_->node(edit_, &d, made.results.data()));
     ++context_.next_node_;
     return made;
+  }
+  struct Opened {
+    uint32_t region;
+    std::vector<uint32_t> args;
+  };
+  // Nodes and constants made until close_region belong to the region; a node made after that takes it.
+  Opened open_region(std::string_view name, std::span<const regie_type> types) {
+    Opened opened{REGIE_NONE, std::vector<uint32_t>(types.size(), REGIE_NONE)};
+    check(api_->open_region(edit_, str(name), static_cast<uint32_t>(types.size()), types.data(), nullptr,
+                            &opened.region, opened.args.data()));
+    return opened;
+  }
+  void close_region(std::span<const uint32_t> results) {
+    check(api_->close_region(edit_, static_cast<uint32_t>(results.size()), results.data()));
   }
   void replace(uint32_t old_value, uint32_t new_value) { check(api_->replace(edit_, old_value, new_value)); }
   void remove(uint32_t node) { check(api_->remove(edit_, node)); }

@@ -1,4 +1,5 @@
-// regie._core: models, compiled or loaded, that run on NumPy arrays. The package's Python files give it its face.
+// regie._core: models, compiled or loaded, that run on NumPy arrays. The package's Python files give it its
+// face.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -121,7 +122,8 @@ class Model {
     api::Context context = unlocked([&] { return session.acquire(); });
     std::vector<nb::object> arrays(out_.size());
     for (size_t i = 0; i < out_.size(); ++i)
-      if (chosen[i] && out_fixed_[i]) arrays[i] = new_array(out_[i].elem, out_[i].rank, out_[i].dims, &outputs[i]);
+      if (chosen[i] && out_fixed_[i])
+        arrays[i] = new_array(out_[i].elem, out_[i].rank, out_[i].dims, &outputs[i]);
     unlocked([&] {
       context.run(inputs, outputs);
       return 0;
@@ -171,7 +173,8 @@ class Model {
       bool known = false;
       for (size_t i = 0; i < out_.size(); ++i)
         if (name == out_[i].name) chosen[i] = known = true;
-      if (!known) throw nb::key_error(("the model has no output '" + name + "'; it has " + list(out_)).c_str());
+      if (!known)
+        throw nb::key_error(("the model has no output '" + name + "'; it has " + list(out_)).c_str());
     }
     return chosen;
   }
@@ -205,7 +208,10 @@ Model* compile_file(const std::string& path, const Options& options, uint32_t th
 }
 Model* compile_bytes(nb::bytes data, const std::string& name, const Options& options, uint32_t threads) {
   const auto* from = static_cast<const std::byte*>(data.data());
-  return new Model(unlocked([&] { return api::Model::compile({from, data.size()}, name, options); }), threads);
+  return new Model(unlocked([&] {
+                     return api::Model::compile({from, data.size()}, name, options);
+                   }),
+                   threads);
 }
 Model* load(const std::string& path, uint32_t threads) {
   return new Model(unlocked([&] { return api::Model::load(path); }), threads);

@@ -11,7 +11,8 @@ struct Kind {
   regie_elem elem;
   const char* name;
   uint8_t bits;
-  bool numpy;  // else ml_dtypes has it, and its arrays have no buffer: their bytes are seen as unsigned integers
+  bool numpy;  // else ml_dtypes has it, and its arrays have no buffer: their bytes are seen as unsigned
+               // integers
 };
 
 constexpr Kind kKinds[] = {
@@ -50,7 +51,8 @@ const Kind& kind_of(regie_elem elem) {
   throw nb::type_error(("Regie's element type " + std::to_string(elem) + " has no NumPy dtype").c_str());
 }
 
-// Objects that live as long as the interpreter: never freed, since the interpreter may be gone when statics are.
+// Objects that live as long as the interpreter: never freed, since the interpreter may be gone when statics
+// are.
 struct Known {
   nb::object empty = nb::module_::import_("numpy").attr("empty");
   nb::object asarray = nb::module_::import_("numpy").attr("asarray");
@@ -124,7 +126,8 @@ Argument::Argument(const regie_port& port, nb::handle value) {
   nb::object dtype = array_.attr("dtype");
   if (!dtype.is(dtype_of(kind.elem)) && !dtype.equal(dtype_of(kind.elem)))
     throw nb::type_error(("input '" + std::string(port.name) + "' is " + kind.name + ", not " +
-                          nb::cast<std::string>(nb::str(dtype)) + "; convert it: array.astype(\"" + kind.name + "\")")
+                          nb::cast<std::string>(nb::str(dtype)) + "; convert it: array.astype(\"" +
+                          kind.name + "\")")
                              .c_str());
   if (!nb::cast<bool>(array_.attr("flags").attr("c_contiguous"))) array_ = known().ascontiguousarray(array_);
   const auto rank = nb::cast<int32_t>(array_.attr("ndim"));

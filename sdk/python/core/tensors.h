@@ -1,5 +1,5 @@
-// NumPy arrays as tensors of the embedding API and back. NumPy is used through Python's buffer protocol and three of its own
-// functions, so this module is not bound to a version of NumPy's C interface.
+// NumPy arrays as tensors of the embedding API and back. NumPy is used through Python's buffer protocol and
+// three of its own functions, so this module is not bound to a version of NumPy's C interface.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -19,8 +19,9 @@ namespace nb = nanobind;
 nb::object dtype_of(regie_elem elem);
 std::string name_of(regie_elem elem);
 
-// An argument of a run: a view of the array's bytes where they are dense and in row-major order, else of a copy. Keeps the array
-// alive. Raises TypeError if the element type is another than the port's, with both names: nothing is converted silently.
+// An argument of a run: a view of the array's bytes where they are dense and in row-major order, else of a
+// copy. Keeps the array alive. Raises TypeError if the element type is another than the port's, with both
+// names: nothing is converted silently.
 class Argument {
  public:
   Argument(const regie_port& port, nb::handle value);

@@ -11,3 +11,11 @@ graph @g(%x: f32[2,3,4], %z: f32[2,3,4]) -> (%y, %w) {
   %w: f32[3,4,2] = Exp(%e)
 }
 // EXPECT:
+graph @g(%x: f32[2,3,4], %z: f32[2,3,4]) -> (%y, %w) {
+  %axes: const i64[1] = [1]
+  %0: f32[2,3,4] = Add(%x, %z)
+  %1: f32[4,2,3] = Transpose(%0) {perm = [2, 0, 1]}
+  %y: f32[4,1,3] = ReduceMax(%1, %axes)
+  %e: f32[3,4,2] = Transpose(%x) {perm = [1, 2, 0]}
+  %w: f32[3,4,2] = Exp(%e)
+}

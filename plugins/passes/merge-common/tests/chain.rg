@@ -12,7 +12,7 @@ graph @g(%x: f32[N,3], %z: f32[N,3]) -> (%y) {
   %y: f32[N,3] = Mul(%e, %f)
 }
 // EXPECT:
-graph @g(%x: f32[N,3], %z: f32[N,3]) -> (%y) on "cpu" = "cpu" 0 space 0 {
+graph @g(%x: f32[N,3], %z: f32[N,3]) -> (%y) {
   %one: const f32[1] = [1.0]
   %a: f32[N,3] = Add(%x, %one)
   %c: f32[N,3] = Relu(%a)

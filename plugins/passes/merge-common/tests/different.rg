@@ -14,7 +14,7 @@ graph @g(%x: f32[2,2], %z: f32[2,2]) -> (%y) {
   %y: f32[2,2] = Add(%h, %g)
 }
 // EXPECT:
-graph @g(%x: f32[2,2], %z: f32[2,2]) -> (%y) on "cpu" = "cpu" 0 space 0 {
+graph @g(%x: f32[2,2], %z: f32[2,2]) -> (%y) {
   %zero: const f32[1] = [0.0]
   %minus: const f32[1] = [-0.0]
   %a: f32[2,2] = Sub(%x, %z)

@@ -15,7 +15,7 @@ graph @g(%p: bool[], %x: f32[2]) -> (%y, %z, %v, %w) {
   }
 }
 // EXPECT:
-graph @g(%p: bool[], %x: f32[2]) -> (%y, %z, %a as "v", %w) on "cpu" = "cpu" 0 space 0 {
+graph @g(%p: bool[], %x: f32[2]) -> (%y, %z, %a as "v", %w) {
   %y: f32[2] = Relu(%x)
   %z: f32[2] = Relu(%x)
   %a: f32[2] = Neg(%x)

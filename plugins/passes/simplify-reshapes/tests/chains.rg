@@ -12,3 +12,10 @@ graph @g(%x: f32[7,1,12]) -> (%y, %z) {
   %z = Transpose(%d) {perm = [1, 0, 2]}
 }
 // EXPECT:
+graph @g(%x: f32[7,1,12]) -> (%y, %z) {
+  %0: const i64[2] = [7, 12]
+  %1: const i64[3] = [1, 7, 12]
+  %c: f32[7,12] = Reshape(%x, %0)
+  %y: f32[7,12] = Relu(%c)
+  %z: f32[1,7,12] = Reshape(%y, %1)
+}

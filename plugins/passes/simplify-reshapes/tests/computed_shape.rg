@@ -16,3 +16,11 @@ graph @g(%x: f32[N,3,4,5]) -> (%y, %z) where N in 1.. {
   %z = Reshape(%r, %t)
 }
 // EXPECT:
+graph @g(%x: f32[N,3,4,5]) -> (%y, %z) where N in 1.. {
+  %rest: const i64[1] = [60]
+  %0: const i64[2] = [0, 60]
+  %1: const i64[3] = [15, 4, -1]
+  %r: f32[N,3,4,5] = Relu(%x)
+  %y: f32[N,60] = Reshape(%r, %0)
+  %z: f32[15,4,N] = Reshape(%r, %1)
+}

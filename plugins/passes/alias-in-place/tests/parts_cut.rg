@@ -1,0 +1,14 @@
+// RUN: place-by-priority, insert-copies, alias-in-place
+// Split and Slice read where the whole lies. %s begins 16 * 4 * 4 bytes in.
+graph @g(%x: f32[1,48,2,2]) -> (%p, %q) {
+  %starts: const i64[1] = [16]
+  %ends: const i64[1] = [48]
+  %axes: const i64[1] = [1]
+  %sizes: const i64[2] = [16, 32]
+  %h: f32[1,48,2,2] = Exp(%x)
+  %a: f32[1,16,2,2], %b: f32[1,32,2,2] = Split(%h, %sizes) {axis = 1}
+  %s: f32[1,32,2,2] = Slice(%h, %starts, %ends, %axes)
+  %p: f32[1,16,2,2] = Neg(%a)
+  %q: f32[1,32,2,2] = Add(%b, %s)
+}
+// EXPECT:
