@@ -270,6 +270,15 @@ def products(writer, v):
                     dims[hidden:hidden] = [2, 3]
                 operands.append(v.tensor(elem, dims))
             writer.add("Einsum", operands, equation=equation, tolerance=1e-4, reference=elem != "i32")
+    for _ in range(25):
+        shape = (v.integer(1, 3), v.integer(2, 4), *v.shape(0, 2, zeros=False))
+        scores, classes = v.tensor("f32", shape, -3, 0), v.rng.integers(0, shape[1], (shape[0], *shape[2:])).astype(I64)
+        weight = v.tensor("f32", (shape[1],), 0.2, 1.5) if v.flag() else None
+        given = {"reduction": v.choose(["mean", "sum", "none"])}
+        if v.flag() and (classes != 0).any():
+            given["ignore_index"] = 0
+        writer.add("NegativeLogLikelihoodLoss", [scores, classes, weight], reference=False, tolerance=1e-4, **given)
+        writer.add("SoftmaxCrossEntropyLoss", [scores, classes, weight], results=v.choose([1, 2]), reference=False, tolerance=1e-4, **given)
     for n in (1, 2, 3, 5):
         writer.add("Det", [v.tensor("f32", (2, n, n))], tolerance=1e-4)
     for _ in range(25):

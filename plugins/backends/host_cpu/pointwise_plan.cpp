@@ -88,6 +88,9 @@ constexpr Lowering kLowerings[] = {
     {"Xor", Code::kXor, 2},
 };
 
+// Is the result a bool, whatever the operands are?
+bool tells(Code code) { return (code >= Code::kEqual && code <= Code::kXor) || code == Code::kIsNaN; }
+
 class Planner {
  public:
   explicit Planner(const PointwiseProgram& program) : program_(program) {
@@ -152,7 +155,8 @@ class Planner {
                                      [&](const Lowering& row) { return row.op == op; });
     if (l == std::end(kLowerings) || step.operands.size() != l->operands || !one_type(step)) return false;
     const Loop loop = find_loop(l->code, lane_of(elem(step.operands[0])), Lane::kOther);
-    if (!loop) return false;
+    if (!loop || step.result != (tells(l->code) ? regie_elem{REGIE_BOOL} : elem(step.operands[0])))
+      return false;
     const Attrs attrs(step.op.attrs().data(), static_cast<uint32_t>(step.op.attrs().size()));
     const double p = attrs.number("alpha", l->p);
     const double q = attrs.number(op == "Selu" ? "gamma" : "beta", l->q);
@@ -171,7 +175,7 @@ class Planner {
   }
 
   bool gelu(const PointwiseProgram::Step& step) {
-    if (step.operands.size() != 1 || !one_type(step)) return false;
+    if (step.operands.size() != 1 || !one_type(step) || step.result != elem(step.operands[0])) return false;
     const Attrs attrs(step.op.attrs().data(), static_cast<uint32_t>(step.op.attrs().size()));
     const bool by_tanh = attrs.text("approximate", "none") == "tanh";
     const Loop loop = find_loop(by_tanh ? Code::kGeluTanh : Code::kGelu, lane_of(step.result), Lane::kOther);
@@ -218,7 +222,7 @@ class Planner {
   }
 
   bool extremum(const PointwiseProgram::Step& step, Code code) {
-    if (!one_type(step)) return false;
+    if (!one_type(step) || step.result != elem(step.operands[0])) return false;
     if (step.operands.size() == 1) {
       plan_.same_as[result()] = place(step.operands[0]);
       return true;
@@ -235,7 +239,7 @@ class Planner {
     if (step.operands.empty() || step.operands[0] == REGIE_NONE) return false;
     const regie_elem e = elem(step.operands[0]);
     const Loop loop = find_loop(Code::kClip, lane_of(e), Lane::kOther);
-    if (!loop) return false;
+    if (!loop || step.result != e) return false;
     uint32_t bounds[2];
     for (uint32_t i = 0; i < 2; ++i) {
       const uint32_t v = i + 1 < step.operands.size() ? step.operands[i + 1] : REGIE_NONE;
@@ -295,7 +299,7 @@ class Planner {
       return false;
     const uint32_t base = step.operands[0], exponent = step.operands[1];
     const Lane lane = lane_of(elem(base));
-    if (lane != Lane::kF32 && lane != Lane::kF64) return false;
+    if ((lane != Lane::kF32 && lane != Lane::kF64) || step.result != elem(base)) return false;
     if (auto e = number(exponent)) {
       if (*e == 2 || *e == 3 || *e == 0.5) {
         const Code code = *e == 2 ? Code::kSquare : *e == 3 ? Code::kCube : Code::kSquareRootOf;

@@ -292,6 +292,9 @@ void PointwiseRun::place_results(const PrepareRequest& request) {
 void PointwiseRun::give_slots() {
   for (Value& v : values_)
     if (v.place == Place::kSlot || v.place == Place::kResult) widest_ = std::max(widest_, lane_bytes(v.elem));
+  // What a reference kernel writes is its own affair: there is room for any element.
+  for (const PointwiseInstruction& i : plan_.instructions)
+    if (!i.loop) widest_ = 8;
   const uint32_t first_step = program_.first_step(), end = program_.value_count();
   auto is_step = [&](uint32_t v) { return v >= first_step && v < end; };
   for (uint32_t v = 0; v < values_.size(); ++v)

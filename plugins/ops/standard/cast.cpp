@@ -84,7 +84,7 @@ regie_elem target_of(std::string_view op, const sdk::Attrs& attrs) {
 void infer_cast(const Infer& infer) {
   regie_elem to = target_of(infer.op, infer.attrs);
   infer.result(0, to, infer.shape(0));
-  if (to != REGIE_I64 && to != REGIE_I32) return;
+  if (to != REGIE_I64 && to != REGIE_I32 && to != REGIE_F32 && to != REGIE_F64) return;
   if (auto elements = infer.elements(0)) infer.content(0, *elements);
 }
 

@@ -25,8 +25,8 @@ constexpr regie_pass_info kInfo = pass_info({
     .options = kOptions,
 });
 
-constexpr uint64_t kAlignment = 64;         // that kernels may expect of a tensor
-constexpr uint64_t kMostWork = 64'000'000;  // node visits that the choice of parts may cost
+constexpr uint64_t kAlignment = 64;        // that kernels may expect of a tensor
+constexpr uint64_t kMostWork = 4'000'000;  // node visits that the choice of parts may cost
 
 struct Alias {
   uint32_t value, base;

@@ -12,3 +12,14 @@ graph @g(%x: f32[1,48,2,2]) -> (%p, %q) {
   %q: f32[1,32,2,2] = Add(%b, %s)
 }
 // EXPECT:
+graph @g(%x: f32[1,48,2,2] @space(0)) -> (%p, %q) on "null" = "null0" 1 space 1, "cpu" = "cpu" 0 space 0 {
+  %starts: const i64[1] = [16]
+  %ends: const i64[1] = [48]
+  %axes: const i64[1] = [1]
+  %sizes: const i64[2] = [16, 32]
+  %h: f32[1,48,2,2] @space(0) = Exp(%x) @engine("cpu")
+  %a: f32[1,16,2,2] @space(0) @alias(%h, 0), %b: f32[1,32,2,2] @space(0) @alias(%h, 256) = Split(%h, %sizes) {axis = 1} @engine("cpu")
+  %s: f32[1,32,2,2] @space(0) @alias(%h, 256) = Slice(%h, %starts, %ends, %axes) @engine("cpu")
+  %p: f32[1,16,2,2] @space(0) = Neg(%a) @engine("cpu")
+  %q: f32[1,32,2,2] @space(0) = Add(%b, %s) @engine("cpu")
+}

@@ -13,3 +13,15 @@ graph @g(%x: f32[1,16,2,2]) -> (%y, %z) {
   %z: f32[1,32,2,2] = Tanh(%i)
 }
 // EXPECT:
+graph @g(%x: f32[1,16,2,2] @space(0)) -> (%y, %z) on "null" = "null0" 1 space 1, "cpu" = "cpu" 0 space 0 {
+  %a: f32[1,16,2,2] @space(0) = Exp(%x) @engine("cpu")
+  %c: f32[1,32,2,2] @space(0) = Concat(%a, %a) {axis = 1} @engine("cpu")
+  %y: f32[1,32,2,2] @space(0) = Tanh(%c) @engine("cpu")
+  %e: f32[1,16,2,2] @space(0) @alias(%d, 0) = Exp(%x) @engine("cpu")
+  %f: f32[1,16,2,2] @space(0) @alias(%d, 256) = Sqrt(%x) @engine("cpu")
+  %d: f32[1,32,2,2] @space(0) = Concat(%e, %f) {axis = 1} @engine("cpu")
+  %g: f32[1,16,2,2] @space(0) = Abs(%e) @engine("cpu")
+  %h: f32[1,32,2,2] @space(0) = Concat(%g, %f) {axis = 1} @engine("cpu")
+  %i: f32[1,32,2,2] @space(0) @alias(%d, 0) = Add(%d, %h) @engine("cpu")
+  %z: f32[1,32,2,2] @space(0) = Tanh(%i) @engine("cpu")
+}

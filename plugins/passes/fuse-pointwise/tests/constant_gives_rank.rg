@@ -6,3 +6,10 @@ graph @g(%x: f32[3]) -> (%b) {
   %b: f32[1,3] = Relu(%a)
 }
 // EXPECT:
+graph @g(%x: f32[3]) -> (%b) {
+  %one: const f32[1,1] = [1.0]
+  %b: f32[1,3] = regie.Pointwise(%x, %one) region @body(%0: f32[], %1: f32[]) -> (%3) {
+    %2: f32[] = Add(%0, %1)
+    %3: f32[] = Relu(%2)
+  }
+}

@@ -9,3 +9,13 @@ graph @g(%x: f32[2,8], %y: f32[2,8]) -> (%a, %d, %e) {
   %e: f32[2,1] = ReduceSum(%c, %axes) {keepdims = 1}
 }
 // EXPECT:
+graph @g(%x: f32[2,8], %y: f32[2,8]) -> (%a, %d, %e) {
+  %axes: const i64[1] = [1]
+  %a: f32[2,8], %c: f32[2,8], %d: f32[2,8] = regie.Pointwise(%x, %y) region @body(%0: f32[], %1: f32[]) -> (%2, %4, %5) {
+    %2: f32[] = Add(%0, %1)
+    %3: f32[] = Tanh(%2)
+    %4: f32[] = Mul(%3, %3)
+    %5: f32[] = Sub(%4, %2)
+  }
+  %e: f32[2,1] = ReduceSum(%c, %axes) {keepdims = 1}
+}
