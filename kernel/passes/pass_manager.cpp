@@ -106,6 +106,10 @@ Result<ApplyOutcome> Manager::apply(Edit& edit, const Step& step, StageRecord* r
   const bool tell = log_enabled(REGIE_LOG_DEBUG);
   for (const AppliedPatch& p : outcome->applied) {
     ++record->patches_by_title[p.title];
+    if (!tell && !state_.ledger.keeps_patches()) {
+      ++state_.ledger.patches_left_out;
+      continue;
+    }
     PatchRecord done{record->name, step.use->name, p.title, p.removed, {}};
     for (uint32_t n : p.added)
       if (state_.graph->live(n)) done.added.push_back(state_.graph->describe_node(n));

@@ -10,9 +10,9 @@
 
 #include "executable.h"
 #include "kernel_blob.h"
+#include "lowered_memo.h"
 #include "pointwise_engine.h"
 #include "pointwise_program.h"
-#include "lowered_memo.h"
 #include "regie/c/pass.h"
 #include "regie/part_view.hpp"
 #include "regie/reference_kernel.hpp"
@@ -263,6 +263,9 @@ std::optional<std::string_view> needed_capability() {
 }
 
 void emit_reference(regie_engine& e, const regie_engine_compile& request, const Work& work) {
+  if (!work.formats.all_plain())
+    throw Failure(REGIE_UNSUPPORTED,
+                  std::string(work.op) + " was to be computed in a format in which it cannot be");
   if (std::string problem = reference_problem(e, work); !problem.empty())
     throw Failure(REGIE_UNSUPPORTED, "host_cpu cannot run " + std::string(work.op) + ": " + problem);
   auto reference = regie::sdk::find_reference(e.catcher, work.op);
@@ -388,10 +391,8 @@ uint32_t formats(regie_engine* e, const regie_graph* graph, uint32_t node, const
   try {
     const Work work(graph, node, *shapes);
     const std::vector<regie_format_wish> all =
-        list_wishes({e->dnnl.get(), e->settings, *graph, work.node, work.op, work.operands, work.results,
-                     work.empty, e->catcher});
-    const std::vector<regie_format_wish> all = list_wishes(
-        {e->dnnl.get(), e->lowered, e->settings, *graph, work.node, work.op, work.operands, work.results, work.empty});
+        list_wishes({e->dnnl.get(), e->lowered, e->settings, *graph, work.node, work.op, work.operands,
+                     work.results, work.empty, e->catcher});
     std::copy_n(all.begin(), std::min<size_t>(all.size(), capacity), wishes);
     return static_cast<uint32_t>(all.size());
   } catch (const std::exception&) {
