@@ -12,6 +12,7 @@ namespace packed {
 namespace {
 
 constexpr uint64_t kMany = 20'000;      // items
+constexpr size_t kMostHeavy = 10'000;   // packed before the others
 constexpr uint64_t kMostItems = 5'000;  // of a piece that is searched
 
 struct Piece {
@@ -133,19 +134,21 @@ class Solver {
   // are walked around them.
   void plan_heavy_first(double share, size_t by, Tie tie, bool backwards) {
     double all = 0, heavy = 0;
+    size_t count = 0;
     for (uint32_t i : orders_[kArea]) all += area(i);
     std::vector<uint8_t> chosen(p_.items.size(), 0);
     for (uint32_t i : orders_[kArea]) {
-      if (heavy >= share * all) break;
+      if (heavy >= share * all || count == kMostHeavy) break;
       heavy += area(i);
       chosen[i] = 1;
+      ++count;
     }
     for (uint32_t i = 0; i < p_.items.size(); ++i)
       if (p_.items[i].part_count > 1) chosen[i] = 1;
     Order order;
     for (uint32_t i : orders_[by])
       if (chosen[i]) order.push_back(i);
-    auto settled = plan_lowest_first(p_, order, 400 * order.size() + 1000);
+    auto settled = plan_lowest_first(p_, order, 2000 * order.size() + 1000);
     if (!settled) return;
     for (uint32_t i = 0; i < p_.items.size(); ++i)
       if (!chosen[i]) (*settled)[i] = p_.items[i].fixed;
