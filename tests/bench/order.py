@@ -33,7 +33,8 @@ passes = ["schedule-in-order"]
 
 
 def network(seed, count):
-    """A node takes one to three earlier results, joins them and has a 1x1 convolution to 4..64 channels."""
+    """A node takes one to three earlier results, joins them and has a 1x1 convolution to 4..64 channels; what nobody
+    takes is pooled and handed out."""
     draw = random.Random(seed).random
 
     def below(n):
@@ -71,8 +72,10 @@ def network(seed, count):
         else:
             nodes.append(helper.make_node("Concat", sources, [f"c{i}"], name=f"concat{i}", axis=1))
             conv(i, f"c{i}", sum(channels[j] for j in inputs[i]))
-    nodes.append(helper.make_node("Concat", [f"v{i}" for i in ends], ["all"], name="end", axis=1))
-    nodes.append(helper.make_node("GlobalAveragePool", ["all"], ["y"], name="pool"))
+    for i in ends:
+        nodes.insert(next(k for k, n in enumerate(nodes) if n.output[0] == f"v{i}") + 1,
+                     helper.make_node("GlobalAveragePool", [f"v{i}"], [f"p{i}"], name=f"pool{i}"))
+    nodes.append(helper.make_node("Concat", [f"p{i}" for i in ends], ["y"], name="end", axis=1))
     graph = helper.make_graph(
         nodes, "wired", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 8, side, side])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, sum(channels[i] for i in ends), 1, 1])], constants)

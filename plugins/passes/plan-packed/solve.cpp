@@ -124,7 +124,7 @@ class Solver {
     for (double share : {0.9, 0.95, 0.85})
       for (bool backwards : {true, false})
         for (Tie tie : {Tie::kLongest, Tie::kLargest})
-          if (!done() && (spend(40 * p_.items.size()) || first)) {
+          if (!done() && (spend(64 * p_.items.size()) || first)) {
             first = false;
             plan_heavy_first(share, kLife, tie, backwards);
           }
