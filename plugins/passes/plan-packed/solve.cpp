@@ -100,7 +100,7 @@ class Solver {
     const uint64_t n = p_.items.size();
     for (const Order& order : orders_) {
       const uint64_t most = std::min<uint64_t>(visits_, 24 * n + 1000);
-      if (done() || !spend(most / 2)) break;
+      if (done() || !spend(most)) break;
       if (auto offsets = plan_lowest_first(p_, order, most)) offer(*offsets);
     }
     for (bool backwards : {true, false})
