@@ -123,11 +123,11 @@ class Solver {
     bool first = true;
     for (double share : {0.9, 0.95, 0.85})
       for (bool backwards : {true, false})
-        for (Tie tie : {Tie::kLongest, Tie::kLargest})
-          if (!done() && (spend(64 * p_.items.size()) || first)) {
-            first = false;
-            plan_heavy_first(share, kLife, tie, backwards);
-          }
+        for (Tie tie : {Tie::kLongest, Tie::kLargest}) {
+          if (done() || !(spend(64 * p_.items.size()) || first)) continue;
+          first = false;
+          if (!plan_heavy_first(share, kLife, tie, backwards)) offer(plan_by_time(p_, tie, backwards));
+        }
   }
 
   // The few items that make up most of all bytes times steps are packed by themselves, densely; all others
@@ -149,10 +149,11 @@ class Solver {
     for (uint32_t i : orders_[by])
       if (chosen[i]) order.push_back(i);
     auto settled = plan_lowest_first(p_, order, 2000 * order.size() + 1000);
-    if (!settled) return;
+    if (!settled) return false;
     for (uint32_t i = 0; i < p_.items.size(); ++i)
       if (!chosen[i]) (*settled)[i] = p_.items[i].fixed;
     offer(plan_by_time(p_, std::move(*settled), tie, backwards));
+    return true;
   }
 
   double area(uint32_t i) const { return p_.items[i].life * static_cast<double>(p_.items[i].extent); }
