@@ -30,11 +30,12 @@ struct regie_model {
   std::shared_ptr<const regie::Model> model;
   std::vector<Port> inputs, outputs;
   const char* report() const;  // made on first use
+  const char* plan() const;    // made on first use
   std::string compile_report;  // ledger of the compile that made it, times included; empty if it was loaded
 
  private:
-  mutable std::once_flag report_once_;
-  mutable std::string report_;
+  mutable std::once_flag report_once_, plan_once_;
+  mutable std::string report_, plan_;
 };
 
 struct regie_session {
@@ -44,6 +45,7 @@ struct regie_session {
 struct regie_context {
   std::shared_ptr<regie::Context> context;
   std::string statistics;
+  std::vector<regie_task_time> times;
 };
 
 namespace regie {

@@ -1,5 +1,6 @@
 // The runtime half of the embedding API: sessions, contexts, runs.
 #include "api/objects.h"
+#include "base/progress.h"
 
 using regie::api_guard;
 using regie::invalid_input;
@@ -34,7 +35,7 @@ regie_status regie_context_acquire(regie_session* session, regie_context** conte
       return invalid_input("regie_context_acquire: a session and a place for the context are needed");
     *context = nullptr;
     REGIE_ASSIGN(std::shared_ptr<regie::Context> got, session->session->acquire());
-    *context = new regie_context{std::move(got), {}};
+    *context = new regie_context{std::move(got), {}, {}};
     return {};
   });
 }
@@ -49,4 +50,30 @@ regie_status regie_run(regie_context* context, const regie_tensor* inputs, size_
       return invalid_input("regie_run: inputs or outputs are NULL");
     return context->context->run({inputs, input_count}, {outputs, output_count});
   });
+}
+
+regie_status regie_context_set_profiling(regie_context* context, uint32_t on) {
+  return api_guard([&]() -> Status {
+    if (!context) return invalid_input("regie_context_set_profiling: a context is needed");
+    context->context->set_profiling(on != 0);
+    return {};
+  });
+}
+
+size_t regie_context_task_times(regie_context* context, const regie_task_time** times) {
+  if (times) *times = nullptr;
+  if (!context || !times) return 0;
+  const regie_status copied = api_guard([&]() -> Status {
+    context->times.clear();
+    for (const regie::TaskTime& t : context->context->times())
+      context->times.push_back({t.program, t.task, t.wait_ns, t.issue_ns, t.issued_ns, t.begin_ns, t.end_ns});
+    return {};
+  });
+  if (copied) return 0;
+  *times = context->times.data();
+  return context->times.size();
+}
+
+void regie_set_progress(regie_progress function, void* context) {
+  regie::set_progress_sink(function, context);
 }

@@ -5,6 +5,15 @@
 
 namespace regie::cli {
 
+namespace {
+// "FILES" of "FILES...", "NODE" of "[NODE]".
+std::string plain(std::string_view name) {
+  if (name.ends_with("...")) name.remove_suffix(3);
+  if (name.starts_with("[")) name = name.substr(1, name.size() - 2);
+  return std::string(name);
+}
+}  // namespace
+
 std::optional<int> parse(const Arguments& arguments, const po::options_description& options,
                          const std::vector<std::pair<const char*, const char*>>& positional,
                          const char* usage, const char* example, po::variables_map* values) {
@@ -14,9 +23,8 @@ std::optional<int> parse(const Arguments& arguments, const po::options_descripti
   po::options_description hidden;
   po::positional_options_description places;
   for (auto [name, doc] : positional) {
-    std::string key = name;
-    bool many = key.ends_with("...");
-    if (many) key.resize(key.size() - 3);
+    const std::string key = plain(name);
+    const bool many = std::string_view(name).ends_with("...");
     if (many)
       hidden.add_options()(key.c_str(), po::value<std::vector<std::string>>(), doc);
     else
@@ -41,9 +49,8 @@ std::optional<int> parse(const Arguments& arguments, const po::options_descripti
     return 2;
   }
   for (auto [name, doc] : positional) {
-    std::string key = name;
-    if (key.ends_with("...")) key.resize(key.size() - 3);
-    if (values->count(key)) continue;
+    const std::string key = plain(name);
+    if (values->count(key) || name[0] == '[') continue;
     std::fprintf(stderr, "regie: %s is missing\nregie: usage: regie %s (--help says more)\n", key.c_str(),
                  usage);
     return 2;
@@ -97,6 +104,15 @@ std::vector<std::pair<std::string, std::string>> compile_options(const po::varia
   if (values.count("no-optimise")) pairs.emplace_back("optimise", "0");
   if (values.count("no-verify")) pairs.emplace_back("verify", "0");
   return pairs;
+}
+
+Result<uint32_t> threads_of(const po::variables_map& values) {
+  if (!values.count("threads")) return 1u;
+  const std::string text = values["threads"].as<std::string>();
+  if (text.empty() || text.size() > 4 || text.find_first_not_of("0123456789") != std::string::npos ||
+      std::stoul(text) < 1 || std::stoul(text) > 1024)
+    return invalid_input("--threads must be a number from 1 to 1024, not '" + text + "'");
+  return static_cast<uint32_t>(std::stoul(text));
 }
 
 std::vector<std::string> split_path(std::string_view path) {

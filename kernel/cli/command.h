@@ -30,11 +30,14 @@ int command_opt(const Arguments&);
 int command_check(const Arguments&);
 int command_plugins(const Arguments&);
 int command_inspect(const Arguments&);
+int command_bench(const Arguments&);
+int command_profile(const Arguments&);
+int command_explain(const Arguments&);
 int command_plan_memory(const Arguments&);
 
 // Parses `arguments`; prints help and gives an exit code if asked for or if they are wrong. `usage` is the
 // line after "regie", `example` one or more commands that work. A positional name that ends in "..." takes
-// all that follow.
+// all that follow; one in brackets may be left out.
 std::optional<int> parse(const Arguments& arguments, const po::options_description& options,
                          const std::vector<std::pair<const char*, const char*>>& positional,
                          const char* usage, const char* example, po::variables_map* values);
@@ -46,6 +49,7 @@ int report_api(regie_status code);  // with regie_last_error()
 // Options that compile and run share, as they are handed to the embedding API.
 void add_compile_options(po::options_description* options);
 std::vector<std::pair<std::string, std::string>> compile_options(const po::variables_map& values);
+Result<uint32_t> threads_of(const po::variables_map& values);  // 1 if it is not given
 // "a:b" as {"a", "b"}; empty parts are left out.
 std::vector<std::string> split_path(std::string_view path);
 // Views for the API; valid while `pairs` lives.

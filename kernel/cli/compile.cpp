@@ -1,9 +1,14 @@
 // regie compile: built on the embedding API alone.
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/command.h"
+#include "cli/export_plan.h"
+#include "cli/opened.h"
+#include "cli/progress.h"
 
 namespace regie::cli {
 
@@ -38,16 +43,13 @@ void print_memory(const Json& report) {
 }
 
 void print_engines(const Json& report) {
-  std::map<std::string, std::pair<uint64_t, uint64_t>> engines;  // operators, of them by reference kernels
-  for (const Json& p : report.value("placements", Json::array())) {
-    auto& [all, reference] = engines[p["engine"].get<std::string>()];
-    ++all;
-    reference += p.value("reference", false);
-  }
   std::string text;
-  for (const auto& [name, counts] : engines)
-    text += (text.empty() ? "" : ", ") + count_of(counts.first, "operator") + " on " + name +
-            (counts.second ? " (" + grouped(counts.second) + " by reference kernels)" : "");
+  for (const Json& e : report.value("engines", Json::array())) {
+    std::string part = count_of(e["operators"], "operator") + " on " + e["name"].get<std::string>(), more;
+    if (uint64_t n = e["reference_operators"]) more = grouped(n) + " by reference kernels";
+    if (uint64_t n = e["views"]) more += (more.empty() ? "" : ", ") + grouped(n) + " as views";
+    text += (text.empty() ? "" : ", ") + part + (more.empty() ? "" : " (" + more + ")");
+  }
   line("engines", text);
 }
 
@@ -69,13 +71,26 @@ void summary(const char* path, const Json& report) {
                     count_of(report["events"], "event"));
 }
 
+// The report without its long lists, which a summary does not need.
+Json figures_of(const char* report) {
+  static const std::set<std::string> skipped{"model", "placements", "patches",
+                                             "rules", "notes",      "event_reasons"};
+  std::string key;
+  return Json::parse(report, [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::key && depth == 1) key = parsed.get<std::string>();
+    return !(depth == 1 && event == Json::parse_event_t::key && skipped.count(key));
+  });
+}
+
 }  // namespace
 
 int command_compile(const Arguments& arguments) {
   po::options_description options("Options");
   options.add_options()("output,o", po::value<std::string>(),
                         "where to write the offline model (default: MODEL with the ending .rgm)")(
-      "json", "print one JSON object with everything that was decided, instead of the summary");
+      "json", "print one JSON object with everything that was decided, instead of the summary")(
+      "export-plan", po::value<std::string>(),
+      "write every buffer with its lifetime, size and place into this .csv file");
   add_compile_options(&options);
   po::variables_map values;
   if (auto code = parse(arguments, options,
@@ -93,23 +108,25 @@ int command_compile(const Arguments& arguments) {
     return report(invalid_input("the output would overwrite the input; name another with -o", output));
   auto pairs = compile_options(values);
   auto list = api_options(pairs);
-  regie_model* model = nullptr;
-  if (regie_status s = regie_compile_file(path.c_str(), list.data(), list.size(), &model))
-    return report_api(s);
-  regie_status saved = regie_model_save(model, output.c_str());
-  if (saved) {
-    regie_model_release(model);
-    return report_api(saved);
+  regie_model* raw = nullptr;
+  {
+    ShowProgress progress;
+    if (regie_status s = regie_compile_file(path.c_str(), list.data(), list.size(), &raw))
+      return report_api(s);
   }
+  const std::unique_ptr<regie_model, Release> model(raw);
+  if (values.count("export-plan"))
+    if (Status s = export_plan(model.get(), values["export-plan"].as<std::string>()); !s.ok())
+      return report(s);
+  if (regie_status s = regie_model_save(model.get(), output.c_str())) return report_api(s);
   if (values.count("json")) {
-    std::printf("%s\n", regie_model_report(model));
+    std::printf("%s\n", regie_model_report(model.get()));
   } else {
-    summary(path.c_str(), Json::parse(regie_model_report(model)));
+    summary(path.c_str(), figures_of(regie_model_report(model.get())));
     std::error_code error;  // a device has no size
     const auto size = std::filesystem::file_size(output, error);
     line("wrote", output + (error ? "" : ", " + grouped(size) + " bytes"));
   }
-  regie_model_release(model);
   return 0;
 }
 

@@ -1,6 +1,8 @@
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <iostream>
 
 #include "base/log.h"
 #include "base/toml.h"
@@ -13,6 +15,9 @@ using namespace regie::cli;
 constexpr Command kCommands[] = {
     {"compile", "a framework's model to an offline model (.rgm)", command_compile},
     {"run", "run a model on inputs from .npy files", command_run},
+    {"bench", "measure how fast a model runs", command_bench},
+    {"profile", "where the time of a run goes, task by task", command_profile},
+    {"explain", "why a graph became what it is: fusions, engines, memory", command_explain},
     {"opt", "run passes over a graph in text form", command_opt},
     {"check", "test a file of fusion rules", command_check},
     {"plugins", "list and describe plug-ins", command_plugins},
@@ -70,11 +75,25 @@ int run(int argc, char** argv) {
   return 2;
 }
 
+// What was printed must have arrived: a full disk or a closed output is a failure like that of any other
+// file.
+int finish(int code) {
+  std::cout.flush();
+  errno = 0;
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout) && std::cout) return code;
+  std::fprintf(stderr, "regie: cannot write to standard output: %s\n",
+               errno ? std::strerror(errno) : "an earlier write failed");
+  return code ? code : 2;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    return finish(run(argc, argv));
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "regie: out of memory\n");
+    return 2;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "regie: unexpected failure, please report it: %s\n", e.what());
   }

@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <set>
+#include <tuple>
+#include <unordered_map>
 
 #include "ir/recording.h"
 #include "ir/types.h"
@@ -13,6 +16,15 @@ struct Overloaded : F... {
 };
 template <class... F>
 Overloaded(F...) -> Overloaded<F...>;
+
+// May results of what reads `now` instead of `before` be known better?
+bool tells_more(const regie_value& now, const regie_value& before) {
+  if (!same_type(now.type, before.type)) return true;
+  const bool constant = now.kind == REGIE_VALUE_CONSTANT || now.kind == REGIE_VALUE_WEIGHT;
+  if (now.kind != before.kind && constant) return true;
+  return now.content && (now.content_count != before.content_count || !before.content ||
+                         !std::equal(now.content, now.content + now.content_count, before.content));
+}
 }  // namespace
 
 bool PatchApplier::stale() const {
@@ -144,6 +156,10 @@ void PatchApplier::rewire(regie_use use, uint32_t value) {
   uint32_t id = use.node & ~REGIE_USE_REGION;
   uint32_t old = of_region ? graph_.region(id).results[use.operand] : graph_.node(id).operands[use.operand];
   if (old != REGIE_NONE && graph_.is_constant(old)) perhaps_unread_.push_back(old);
+  if (old != REGIE_NONE && value != REGIE_NONE && tells_more(graph_.value(value), graph_.value(old))) {
+    const uint32_t reader = of_region ? graph_.region(id).parent : id;
+    if (reader != REGIE_NONE) learned_.push_back(reader);
+  }
   log_.push_back(ChangedUse{use, old});
   if (of_region) {
     graph_.set_region_result(id, use.operand, value);
@@ -368,8 +384,16 @@ void PatchApplier::finish(AppliedPatch* applied) {
   };
   for (uint32_t n : removed_) inherit(n);
   if (removed_.empty() && patch_.anchor != REGIE_NONE) inherit(patch_.anchor);
+  // A node that goes on inside a new one, by its name, keeps its own.
+  std::unordered_map<std::string_view, uint32_t> by_name;
+  for (uint32_t n : removed_)
+    if (graph_.node(n).name.size) by_name.emplace(view(graph_.node(n).name), n);
   for (uint32_t n : new_nodes_) {
     std::vector<uint32_t> origins = heirs;
+    if (!beside_anchor(n))
+      if (auto it = by_name.find(view(graph_.node(n).name)); it != by_name.end())
+        origins.assign(graph_.node(it->second).origins,
+                       graph_.node(it->second).origins + graph_.node(it->second).origin_count);
     origins.insert(origins.end(), graph_.node(n).origins,
                    graph_.node(n).origins + graph_.node(n).origin_count);
     graph_.set_origins(n, origins);
@@ -396,6 +420,43 @@ void PatchApplier::finish(AppliedPatch* applied) {
     if (graph_.live(n)) graph_.remove_node(n);
   for (uint32_t v : perhaps_unread_)
     if (graph_.live_value(v) && graph_.uses(v).empty()) graph_.remove_value(v);
+  infer_readers();
+}
+
+// Types and contents go on downstream as far as they become better known, each node once, in program order.
+// What cannot be inferred keeps what it has.
+void PatchApplier::infer_readers() {
+  std::set<std::tuple<uint32_t, uint64_t, uint32_t>> waiting;  // region, order, node
+  auto wait = [&](uint32_t n) {
+    if (graph_.live(n)) waiting.emplace(graph_.node(n).region, graph_.node(n).order, n);
+  };
+  for (uint32_t n : learned_) wait(n);
+  std::vector<std::pair<regie_type, std::vector<regie_dim>>> before;
+  while (!waiting.empty()) {
+    const uint32_t n = std::get<2>(*waiting.begin());
+    waiting.erase(waiting.begin());
+    before.clear();
+    for (uint32_t v : graph_.results(n)) {
+      if (v == REGIE_NONE) continue;
+      const regie_value& r = graph_.value(v);
+      before.emplace_back(r.type, std::vector<regie_dim>(r.content, r.content + r.content_count));
+    }
+    if (!infer(n).ok()) continue;
+    size_t i = 0;
+    for (uint32_t v : graph_.results(n)) {
+      if (v == REGIE_NONE) continue;
+      const regie_value& r = graph_.value(v);
+      const auto& [type, content] = before[i++];
+      if (same_type(r.type, type) &&
+          std::equal(content.begin(), content.end(), r.content, r.content + r.content_count))
+        continue;
+      for (const regie_use& use : graph_.uses(v)) {
+        const bool of_region = use.node & REGIE_USE_REGION;
+        const uint32_t reader = of_region ? graph_.region(use.node & ~REGIE_USE_REGION).parent : use.node;
+        if (reader != REGIE_NONE) wait(reader);
+      }
+    }
+  }
 }
 
 }  // namespace regie::recording

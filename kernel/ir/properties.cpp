@@ -198,7 +198,12 @@ void Graph::set_control(uint32_t node, std::span<const uint32_t> control) {
   std::set<uint32_t> seen;
   for (uint32_t c : control)
     if (seen.insert(c).second) unique.push_back(c);
-  n.control = arena_.copy(std::span<const uint32_t>(unique));
+  // A list that does not grow stays where it is: one that shrinks edge by edge would fill the arena
+  // otherwise.
+  if (unique.size() <= n.control_count)
+    std::copy(unique.begin(), unique.end(), const_cast<uint32_t*>(n.control));
+  else
+    n.control = arena_.copy(std::span<const uint32_t>(unique));
   n.control_count = static_cast<uint32_t>(unique.size());
   for (uint32_t c : unique) control_readers_[c].insert(node);
 }

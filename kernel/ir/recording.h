@@ -144,6 +144,7 @@ class PatchApplier {
   void stand_in_for_control();
   Status repair_order();
   Status repair_edge(uint32_t from, uint32_t to);
+  void infer_readers();
 
   Graph& graph_;
   const OpSet& ops_;
@@ -156,6 +157,7 @@ class PatchApplier {
   std::unordered_set<uint32_t> removed_set_;
   std::vector<std::pair<uint32_t, uint32_t>> edges_;  // producer, reader: to be in this order
   std::vector<uint32_t> perhaps_unread_;              // constants that lost a reader
+  std::vector<uint32_t> learned_;                     // readers that may know more of their operands now
   std::vector<Undo> log_;
 };
 

@@ -82,6 +82,7 @@ void put(wire::TaskProto* to, const ModelTask& from) {
   to->set_name(from.name);
   for (const std::string& o : from.origins) to->add_origins(o);
   to->set_step(from.step);
+  to->set_op(from.op);
 }
 
 Status get(const wire::TaskProto& from, ModelTask* to) {
@@ -105,6 +106,7 @@ Status get(const wire::TaskProto& from, ModelTask* to) {
   to->name = from.name();
   to->origins = get_strings(from.origins());
   to->step = from.step();
+  to->op = from.op();
   return {};
 }
 

@@ -31,8 +31,11 @@ class Emitter {
   };
   ModelDim dim(regie_dim d);
   uint32_t type_of(const regie_type& type);
+  void reserve_weights();
   uint32_t add_weight(const void* data, uint64_t size, const std::string& layout);
   Result<Arg> locate(uint32_t value);
+  void find_views();
+  uint32_t same_bytes(uint32_t value);
   Status emit_identity();
   Status collect_plugins();
   Status emit_symbols();
@@ -46,6 +49,7 @@ class Emitter {
   uint32_t add_kernel(const CompiledKernel& k, uint32_t device);
   // A view's task does nothing: its result lies on its operand's bytes.
   bool skipped(uint32_t node);
+  bool lies_in(uint32_t value, uint32_t whole) const;
 
   CompileState& state_;
   const Graph& g_;
@@ -58,6 +62,8 @@ class Emitter {
   std::map<std::pair<uint32_t, std::string>, uint32_t> kernels_;  // {device, content digest}
   std::map<uint32_t, uint32_t> weight_of_value_;
   std::map<uint32_t, uint32_t> output_of_value_;  // storage written in place
+  std::set<uint32_t> views_;                      // nodes that no task runs
+  std::vector<uint32_t> seen_as_;                 // by value: another one that has the same bytes, or itself
 };
 
 ModelDim Emitter::dim(regie_dim d) {
@@ -78,6 +84,19 @@ uint32_t Emitter::type_of(const regie_type& type) {
   return it->second;
 }
 
+// Room for all of them at once: what grows by doubling is copied and touched twice.
+void Emitter::reserve_weights() {
+  uint64_t bytes = 0;
+  auto count = [&](uint64_t size) { bytes += (size + 63) / 64 * 64; };
+  for (uint32_t v = 0; v < g_.value_count(); ++v)
+    if (g_.live_value(v) && g_.is_constant(v) && g_.tensor(v)) count(g_.tensor(v).bytes());
+  for (const auto& kernel : state_.kernels)
+    if (kernel)
+      for (const PackedWeight& w : kernel->weights) count(w.bytes.bytes());
+  for (const Tensor& t : state_.portable_constants) count(t.bytes());
+  weights_->reserve(bytes);
+}
+
 uint32_t Emitter::add_weight(const void* data, uint64_t size, const std::string& layout) {
   std::string digest = Hasher().number(size).bytes(data, size).hex();
   auto [it, fresh] =
@@ -95,6 +114,7 @@ Result<Arg> Emitter::locate(uint32_t value) {
   Arg arg;
   if (value == REGIE_NONE) return arg;
   arg.type = type_of(g_.value(value).type);
+  arg.value = same_bytes(value);
   uint64_t offset = 0;
   uint32_t root = value;
   for (;;) {
@@ -139,6 +159,38 @@ Result<Arg> Emitter::locate(uint32_t value) {
   return arg;
 }
 
+// One value for all that are views of each other, inner arguments and what they capture.
+uint32_t Emitter::same_bytes(uint32_t value) {
+  while (seen_as_[value] != value) value = seen_as_[value] = seen_as_[seen_as_[value]];
+  return value;
+}
+
+// A view has its operand's bytes, by its engine's word, or because no task makes it. Whatever else lies in
+// the same storage has bytes of its own, and is lost when another value is written there.
+void Emitter::find_views() {
+  seen_as_.resize(g_.value_count());
+  for (uint32_t v = 0; v < seen_as_.size(); ++v) seen_as_[v] = v;
+  for (uint32_t region : task_regions(g_))
+    for (uint32_t i = 0; region != 0 && i < g_.region(region).arg_count; ++i)
+      seen_as_[g_.region(region).args[i]] = captured_operand(g_, g_.region(region).args[i]);
+  for_each_task_node(g_, [&](uint32_t id) {
+    const regie_node& n = g_.node(id);
+    if (is_control_flow(n) || is_copy(n)) return;
+    const bool never_run = skipped(id);
+    const EngineInstance& e = state_.engines[n.engine];
+    for (uint32_t r = 0; r < n.result_count; ++r) {
+      const uint32_t result = n.results[r];
+      if (result == REGIE_NONE) continue;
+      for (uint32_t o = 0; o < n.operand_count; ++o) {
+        const uint32_t operand = n.operands[o];
+        if (operand == REGIE_NONE || state_.storage_of(operand) != state_.storage_of(result)) continue;
+        if (never_run || e.table->alias(e.engine, &g_.view(), id, r, o) == REGIE_ALIAS_VIEW)
+          seen_as_[same_bytes(result)] = same_bytes(operand);
+      }
+    }
+  });
+}
+
 Status Emitter::emit_identity() {
   Model& m = *model_;
   m.name = g_.name();
@@ -179,9 +231,14 @@ Status Emitter::collect_plugins() {
   }
   Status status;
   for_each_task_node(g_, [&](uint32_t n) {
-    if (!status.ok() || n >= state_.kernels.size() || !state_.kernels[n] ||
-        !(state_.kernels[n]->flags & REGIE_KERNEL_REFERENCE))
-      return;
+    if (!status.ok() || n >= state_.kernels.size() || !state_.kernels[n]) return;
+    // What an engine compiles to may call the kernels of the operators inside.
+    if (!is_control_flow(g_.node(n)))
+      for_each_inner_node(g_, n, [&](uint32_t inner) {
+        if (auto kernel = state_.plugins->op_kernel(view(g_.node(inner).op)); kernel.ok())
+          state_.uses(kernel->manifest);
+      });
+    if (!(state_.kernels[n]->flags & REGIE_KERNEL_REFERENCE)) return;
     auto kernel = state_.plugins->op_kernel(view(g_.node(n).op));
     if (kernel.ok())
       state_.uses(kernel->manifest);
@@ -308,19 +365,29 @@ void Emitter::order_buffers() {
   }
 }
 
+// Does the value lie in the bytes of `whole`, by whatever way?
+bool Emitter::lies_in(uint32_t value, uint32_t whole) const {
+  while (value != whole && g_.value(value).alias_of != REGIE_NONE) value = g_.value(value).alias_of;
+  return value == whole;
+}
+
 bool Emitter::skipped(uint32_t node) {
   const regie_node& n = g_.node(node);
   if (is_control_flow(n) || is_copy(n) || n.result_count == 0) return false;
   EngineInstance& e = state_.engines[n.engine];
+  auto may_view = [&](uint32_t r, uint32_t o) {
+    return e.table->alias(e.engine, &g_.view(), node, r, o) == REGIE_ALIAS_VIEW;
+  };
   for (uint32_t r = 0; r < n.result_count; ++r) {
     if (n.results[r] == REGIE_NONE) continue;
     const regie_value& v = g_.value(n.results[r]);
-    if (v.alias_of == REGIE_NONE) return false;
-    bool viewed = false;
+    bool viewed = false, joined = n.operand_count > 0;
     for (uint32_t o = 0; o < n.operand_count && !viewed; ++o)
-      viewed =
-          n.operands[o] == v.alias_of && e.table->alias(e.engine, &g_.view(), node, r, o) == REGIE_ALIAS_VIEW;
-    if (!viewed) return false;
+      viewed = v.alias_of != REGIE_NONE && n.operands[o] == v.alias_of && may_view(r, o);
+    // All operands were made in the result's bytes.
+    for (uint32_t o = 0; o < n.operand_count && joined && !viewed; ++o)
+      joined = n.operands[o] != REGIE_NONE && lies_in(n.operands[o], v.id) && may_view(r, o);
+    if (!viewed && !joined) return false;
   }
   return true;
 }
@@ -343,6 +410,7 @@ Result<ModelTask> Emitter::make_task(const ScheduledTask& t) {
   task.threads = state_.options.threads;
   task.step = t.step;
   task.name = g_.describe_node(t.node);
+  task.op = view(n.op);
   for (uint32_t i = 0; i < n.origin_count; ++i) task.origins.emplace_back(g_.origin(n.origins[i]));
   for (uint32_t v : g_.operands(t.node)) {
     REGIE_ASSIGN(Arg a, locate(v));
@@ -390,6 +458,7 @@ Status Emitter::emit_region(uint32_t region, ModelProgram* program) {
     std::sort(waits.begin(), waits.end());
     waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
     if (skipped(t.node)) {
+      views_.insert(t.node);
       ends[i] = waits;
       if (stream.last != REGIE_NONE) ends[i].push_back(stream.last);
       stream.waits = std::move(waits);  // its stream goes on only after them
@@ -440,6 +509,8 @@ Status Emitter::emit_outputs() {
 
 Result<std::shared_ptr<Model>> Emitter::emit() {
   Model& m = *model_;
+  find_views();
+  reserve_weights();
   REGIE_TRY(emit_identity());
   REGIE_TRY(emit_symbols());
   REGIE_TRY(emit_spaces());
@@ -455,6 +526,11 @@ Result<std::shared_ptr<Model>> Emitter::emit() {
     m.portable_constants.emplace(t.digest(), add_weight(t.data(), t.bytes(), "portable"));
   m.weight_bytes = {weights_->data(), weights_->size()};
   m.weight_owner = weights_;
+  for (PlacementRecord& p : state_.ledger.placements)
+    if (views_.count(p.id)) {
+      p.view = true;
+      p.reference = false;
+    }
   state_.ledger.operators_final = g_.live_node_count();
   m.ledger_json = state_.ledger.to_json(false);
   return model_;

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/names.h"
 #include "ir/verify.h"
+#include "model/check.h"
 #include "text/text.h"
 
 namespace regie {
@@ -251,22 +252,25 @@ bool Importer::visible(uint32_t value) const {
 Status Importer::set_results(std::span<const uint32_t> values, const regie_str* names) {
   if (open_.size() != 1 || has_results_) return broken("set the results twice or inside a region");
   std::set<std::string_view> seen;
+  std::vector<std::string> all;
+  bool renamed = false;
   for (size_t i = 0; i < values.size(); ++i) {
     const std::string name(view(names[i]));
+    all.push_back(name);
     if (!visible(values[i]))
       return broken("names value " + std::to_string(values[i]) + " as output '" + name + "'");
     if (name.empty() || !seen.insert(view(names[i])).second)
       return invalid_model("there are two outputs '" + name + "', or one has no name", place());
-    // A graph's results are named by their values.
+    // A graph's results are named by their values, unless one value has several names.
     const std::string_view has = view(graph_->value(values[i]).name);
     if (has.empty()) {
       graph_->set_value_name(values[i], name);
     } else if (has != name) {
-      return broken("calls the value '" + std::string(has) + "' by another name, '" + name +
-                    "', as an output");
+      renamed = true;
     }
   }
   graph_->set_region_results(0, values);
+  if (renamed) graph_->set_output_names(all);
   has_results_ = true;
   return {};
 }
@@ -292,7 +296,11 @@ Status Importer::add_constant(uint32_t kind, const regie_tensor& t, regie_str na
         tensor = Tensor::borrow(t.elem, dims, data, m.owner);
         break;
       }
-  if (!tensor) tensor = Tensor::copy(t);
+  if (!tensor) {
+    Result<Tensor> copied = Tensor::try_copy(t, what);
+    if (!copied.ok()) return Status::error(copied.status().code(), copied.status().message(), place());
+    tensor = std::move(copied).value();
+  }
   *value = graph_->add_constant(here(), kind, std::move(tensor), view(name));
   return {};
 }
@@ -417,7 +425,9 @@ Result<std::unique_ptr<Graph>> import_text(const OpSet& ops, std::string_view te
     return invalid_input(
         "option '" + options.front().first + "' is for models of frameworks; a .rg graph says it itself",
         path);
-  REGIE_ASSIGN(std::unique_ptr<Graph> graph, parse(text, path));
+  ParseOptions parse_options;
+  parse_options.max_depth = kMaxProgramDepth;
+  REGIE_ASSIGN(std::unique_ptr<Graph> graph, parse(text, path, parse_options));
   REGIE_TRY(infer_missing(*graph, ops, path));
   return graph;
 }

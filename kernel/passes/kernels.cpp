@@ -1,5 +1,6 @@
 // Kernel driver: has every placed node compiled by its engine. Before memory is planned, as kernels need
 // scratch.
+#include "base/progress.h"
 #include "passes/compile_state.h"
 #include "passes/structural.h"
 
@@ -29,7 +30,9 @@ regie_status emit(const regie_engine_compile* self, const regie_kernel* k) {
     const regie_packed_weight& w = k->weights[i];
     int64_t size = static_cast<int64_t>(w.size);
     regie_tensor bytes{REGIE_U8, 0, 1, &size, nullptr, const_cast<void*>(w.data), w.size};
-    out.weights.push_back({w.operand, Tensor::copy(bytes), std::string(view(w.layout))});
+    Result<Tensor> copied = Tensor::try_copy(bytes, "a packed weight of " + out.name);
+    if (!copied.ok()) return fail_on_this_thread(copied.status());
+    out.weights.push_back({w.operand, std::move(copied).value(), std::string(view(w.layout))});
   }
   return REGIE_OK;
 }
@@ -40,8 +43,11 @@ Status compile_kernels(CompileState& state) {
   Graph& g = *state.graph;
   state.kernels.resize(g.node_count());
   Status status;
+  uint64_t seen = 0;
+  const uint64_t all = g.live_node_count();
   for_each_task_node(g, [&](uint32_t n) {
     const regie_node& node = g.node(n);
+    report_progress("compiling kernels", ++seen, all);
     if (!status.ok() || state.kernels[n] || is_control_flow(node) || is_copy(node)) return;
     auto shapes = NodeShapes::make(state, n);
     if (!shapes.ok()) {

@@ -1,68 +1,129 @@
 #include "passes/ledger.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "base/json_writer.h"
 
 namespace regie {
 
-using Json = nlohmann::ordered_json;
-
 namespace {
 
-Json to_json(const LedgerDetail& d) {
-  Json j;
-  if (!d.pass.empty()) j["pass"] = d.pass;
-  if (!d.node.empty()) j["node"] = d.node;
-  j["kind"] = d.kind;
-  j["text"] = d.text;
-  return j;
+void write(JsonWriter& j, const LedgerDetail& d) {
+  j.open_object();
+  if (!d.pass.empty()) j.member("pass", d.pass);
+  if (!d.node.empty()) j.member("node", d.node);
+  j.member("kind", d.kind).member("text", d.text);
+  if (!d.in_the_way.empty()) j.member("in_the_way", d.in_the_way);
+  if (!d.reason.empty()) j.member("reason", d.reason).member("passed", d.passed);
+  if (!d.reached.empty()) j.strings("reached", d.reached);
+  j.close();
 }
 
-Json to_json(const StageRecord& s, bool times) {
-  Json j;
-  j["name"] = s.name;
-  if (times) j["milliseconds"] = s.milliseconds;
-  j["rounds"] = s.rounds;
-  j["operators_before"] = s.operators_before;
-  j["operators_after"] = s.operators_after;
-  j["patches"] = s.patches;
-  j["patches_by_title"] = s.patches_by_title;
-  if (!s.notes.empty()) j["notes"] = s.notes;
-  return j;
+template <class Map>
+void write_counts(JsonWriter& j, std::string_view name, const Map& counts) {
+  j.key(name).open_object();
+  for (const auto& [key, n] : counts) j.member(key, n);
+  j.close();
 }
 
-Json to_json(const PlacementRecord& p) {
-  Json j{{"node", p.node}, {"operator", p.op}, {"engine", p.engine}, {"reason", p.reason}};
-  if (p.reference) j["reference"] = true;
-  if (!p.others.empty()) j["others"] = p.others;
-  return j;
+void write(JsonWriter& j, const StageRecord& s, bool times) {
+  j.open_object().member("name", s.name);
+  if (times) j.member("milliseconds", s.milliseconds);
+  j.member("rounds", s.rounds)
+      .member("operators_before", s.operators_before)
+      .member("operators_after", s.operators_after)
+      .member("patches", s.patches);
+  write_counts(j, "patches_by_title", s.patches_by_title);
+  if (!s.notes.empty()) j.strings("notes", s.notes);
+  j.close();
 }
 
-Json to_json(const MemoryRecord& m) {
-  return Json{{"space", m.space},
-              {"arena_bytes", m.peak},
-              {"lower_bound_bytes", m.lower_bound},
-              {"sum_of_tensors_bytes", m.sum_of_tensors},
-              {"buffers", m.buffers},
-              {"proven_optimal", m.proven_optimal},
-              {"peak_step", m.peak_step},
-              {"held_by", m.holders}};
+void write(JsonWriter& j, const PatchRecord& p) {
+  j.open_object().member("stage", p.stage).member("pass", p.pass).member("title", p.title);
+  j.strings("removed", p.removed).strings("added", p.added).close();
 }
 
-Json to_json(const RuleRecord& r) {
-  Json j{{"name", r.name}, {"matched", r.matched}, {"applied", r.applied}};
-  if (!r.near_misses.empty()) j["near_misses"] = r.near_misses;
-  for (const LedgerDetail& d : r.details) j["details"].push_back(to_json(d));
-  return j;
+void write(JsonWriter& j, const PlacementRecord& p) {
+  j.open_object()
+      .member("node", p.node)
+      .member("operator", p.op)
+      .member("engine", p.engine)
+      .member("reason", p.reason);
+  if (p.reference) j.member("reference", true);
+  if (p.view) j.member("view", true);
+  if (!p.origins.empty()) j.strings("from", p.origins);
+  if (!p.others.empty()) j.strings("others", p.others);
+  j.close();
+}
+
+void write(JsonWriter& j, const MemoryRecord& m) {
+  j.open_object()
+      .member("space", m.space)
+      .member("arena_bytes", m.peak)
+      .member("lower_bound_bytes", m.lower_bound)
+      .member("sum_of_tensors_bytes", m.sum_of_tensors)
+      .member("buffers", m.buffers)
+      .member("proven_optimal", m.proven_optimal)
+      .member("peak_step", m.peak_step)
+      .strings("held_by", m.holders)
+      .close();
+}
+
+void write(JsonWriter& j, const RuleRecord& r) {
+  j.open_object().member("name", r.name).member("matched", r.matched).member("applied", r.applied);
+  if (!r.near_misses.empty()) write_counts(j, "near_misses", r.near_misses);
+  if (!r.details.empty()) {
+    j.key("details").open_array();
+    for (const LedgerDetail& d : r.details) write(j, d);
+    j.close();
+  }
+  j.close();
+}
+
+void write_engines(JsonWriter& j, const std::vector<PlacementRecord>& placements) {
+  struct Counts {
+    uint64_t operators = 0, reference = 0, views = 0;
+  };
+  std::map<std::string, Counts> engines;
+  for (const PlacementRecord& p : placements) {
+    Counts& c = engines[p.engine];
+    ++c.operators;
+    c.reference += p.reference;
+    c.views += p.view;
+  }
+  j.key("engines").open_array(true);
+  for (const auto& [name, c] : engines)
+    j.open_object()
+        .member("name", name)
+        .member("operators", c.operators)
+        .member("reference_operators", c.reference)
+        .member("views", c.views)
+        .close();
+  j.close();
+}
+
+template <class List, class... More>
+void write_list(JsonWriter& j, std::string_view name, const List& list, More... more) {
+  j.key(name).open_array(true);
+  for (const auto& item : list) write(j, item, more...);
+  j.close();
 }
 
 }  // namespace
 
+void Ledger::patch(PatchRecord record) {
+  if (keeps_patches())
+    patches.push_back(std::move(record));
+  else
+    ++patches_left_out;
+}
+
 void Ledger::note(std::string_view pass, std::string_view node, std::string_view kind,
                   std::string_view text) {
   uint64_t& n = counts[std::string(pass) + "/" + std::string(kind)];
-  if (++n <= kDetailsPerKind)
-    details.push_back({std::string(pass), std::string(node), std::string(kind), std::string(text)});
+  if (++n <= kDetailsPerKind || everything)
+    details.push_back(
+        {std::string(pass), std::string(node), std::string(kind), std::string(text), {}, {}, 0, {}});
 }
 
 RuleRecord& Ledger::rule(std::string_view name) {
@@ -73,34 +134,37 @@ RuleRecord& Ledger::rule(std::string_view name) {
 }
 
 std::string Ledger::to_json(bool times) const {
-  Json j;
-  j["operators_before"] = operators_imported;
-  j["operators_after"] = operators_final;
-  Json fusions = Json::object();
+  JsonWriter j;
+  j.open_object(true);
+  j.member("operators_before", operators_imported).member("operators_after", operators_final);
+  j.key("fusions").open_object();
   for (const RuleRecord& r : rules)
-    if (r.applied) fusions[r.name] = r.applied;
-  j["fusions"] = fusions;
-  for (const StageRecord& s : stages) j["stages"].push_back(regie::to_json(s, times));
-  for (const RuleRecord& r : rules) j["rules"].push_back(regie::to_json(r));
-  for (const PlacementRecord& p : placements) j["placements"].push_back(regie::to_json(p));
-  for (const MemoryRecord& m : memory) j["memory"].push_back(regie::to_json(m));
+    if (r.applied) j.member(r.name, r.applied);
+  j.close();
+  write_list(j, "stages", stages, times);
+  write_list(j, "rules", rules);
+  write_list(j, "patches", patches);
+  if (patches_left_out) j.member("patches_left_out", patches_left_out);
+  write_engines(j, placements);
+  write_list(j, "placements", placements);
+  write_list(j, "memory", memory);
   uint64_t arena = 0, bound = 0, sum = 0;
   for (const MemoryRecord& m : memory) {
     arena += m.peak;
     bound += m.lower_bound;
     sum += m.sum_of_tensors;
   }
-  j["arena_bytes"] = arena;
-  j["arena_lower_bound_bytes"] = bound;
-  j["sum_of_tensors_bytes"] = sum;
-  j["tasks"] = tasks;
-  j["streams"] = streams;
-  j["events"] = events.size();
-  j["event_reasons"] = events;
-  j["counts"] = counts;
-  for (const LedgerDetail& d : details) j["notes"].push_back(regie::to_json(d));
-  if (times) j["compile_ms"] = total_milliseconds;
-  return j.dump(2, ' ', false, Json::error_handler_t::replace);
+  j.member("arena_bytes", arena)
+      .member("arena_lower_bound_bytes", bound)
+      .member("sum_of_tensors_bytes", sum)
+      .member("tasks", tasks)
+      .member("streams", streams)
+      .member("events", events.size())
+      .strings("event_reasons", events);
+  write_counts(j, "counts", counts);
+  write_list(j, "notes", details);
+  if (times) j.member("compile_ms", total_milliseconds);
+  return j.close().take();
 }
 
 }  // namespace regie

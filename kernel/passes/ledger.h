@@ -13,6 +13,15 @@ namespace regie {
 
 struct LedgerDetail {
   std::string pass, node, kind, text;
+  std::string in_the_way, reason;    // near misses: a node, where there is one; a key of near_misses
+  uint32_t passed = 0;               // near misses: checks that held before
+  std::vector<std::string> reached;  // near misses: further nodes of the pattern
+};
+
+// A patch that was applied: what became of framework operators that are in the graph no more.
+struct PatchRecord {
+  std::string stage, pass, title;
+  std::vector<std::string> removed, added;  // nodes, described
 };
 
 struct StageRecord {
@@ -25,7 +34,10 @@ struct StageRecord {
 
 struct PlacementRecord {
   std::string node, op, engine, reason;
+  uint32_t id = 0;                   // of the node
+  std::vector<std::string> origins;  // framework operators that it came from, where it is not the only one
   bool reference = false;
+  bool view = false;                // nothing runs: its results lie on the bytes of an operand
   std::vector<std::string> others;  // "null: not in its list of operators"
 };
 
@@ -48,8 +60,12 @@ struct RuleRecord {
 class Ledger {
  public:
   static constexpr size_t kDetailsPerKind = 16;
+  static constexpr size_t kPatches = 4096;
 
+  bool everything = false;  // for `explain`: no detail is left out
   std::vector<StageRecord> stages;
+  std::vector<PatchRecord> patches;
+  uint64_t patches_left_out = 0;
   std::vector<RuleRecord> rules;
   std::vector<PlacementRecord> placements;
   std::vector<MemoryRecord> memory;
@@ -59,6 +75,8 @@ class Ledger {
   uint32_t operators_imported = 0, operators_final = 0, tasks = 0, streams = 0;
   double total_milliseconds = 0;
 
+  void patch(PatchRecord record);
+  bool keeps_patches() const { return everything || patches.size() < kPatches; }
   void note(std::string_view pass, std::string_view node, std::string_view kind, std::string_view text);
   RuleRecord& rule(std::string_view name);  // made on first use; order of first use
   // `times` off: everything that differs between two equal compiles is left out, so that model files are

@@ -6,76 +6,19 @@
 #include <cstdlib>
 #include <filesystem>
 #include <set>
-#include <variant>
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/toml.h"
+#include "base/progress.h"
 #include "ir/edit.h"
 #include "ir/verify.h"
-#include "passes/rule_pass.h"
+#include "passes/steps.h"
+#include "passes/structural.h"
 #include "text/text.h"
 
 namespace regie {
 
 namespace {
-
-// A name of a pipeline, found.
-struct Step {
-  using Provided =
-      std::variant<Provider<regie_pass_table>, Provider<regie_rewrite_table>, Provider<regie_placer_table>,
-                   Provider<regie_scheduler_table>, Provider<regie_memory_table>, RulePass>;
-  const PassUse* use = nullptr;
-  Provided provided;
-  const regie_pass_info* info = nullptr;
-  const regie_rewrite_info* rewrite = nullptr;
-  const Manifest* manifest = nullptr;
-  ConfigText config;
-  regie_pass* object = nullptr;  // passes and rewrites: lives for the compile
-  bool changes_graph() const {
-    return std::holds_alternative<Provider<regie_pass_table>>(provided) ||
-           std::holds_alternative<Provider<regie_rewrite_table>>(provided) ||
-           std::holds_alternative<RulePass>(provided);
-  }
-  size_t seen = 0;  // how much of the change log this object has been shown
-  bool first = true;
-};
-
-template <class Table>
-const regie_pass_info* info_of(const Provider<Table>& p) {
-  if constexpr (std::is_same_v<Table, regie_pass_table>) return &p.table->passes[p.index];
-  if constexpr (std::is_same_v<Table, regie_placer_table>) return &p.table->placers[p.index];
-  if constexpr (std::is_same_v<Table, regie_scheduler_table>) return &p.table->schedulers[p.index];
-  if constexpr (std::is_same_v<Table, regie_memory_table>) return &p.table->planners[p.index];
-  if constexpr (std::is_same_v<Table, regie_rewrite_table>) return &p.table->rewrites[p.index].pass;
-}
-
-std::vector<std::string> texts(uint32_t count, const regie_str* list) {
-  std::vector<std::string> out;
-  for (uint32_t i = 0; i < count; ++i) out.emplace_back(view(list[i]));
-  return out;
-}
-
-// Tries one kind; NOT_FOUND leaves the step as it was.
-template <class Table>
-Status try_kind(Result<Provider<Table>> found, Step* step, bool* done) {
-  if (!found.ok()) return found.status().code() == REGIE_NOT_FOUND ? Status() : std::move(found).status();
-  step->info = info_of(*found);
-  if constexpr (std::is_same_v<Table, regie_rewrite_table>)
-    step->rewrite = &found->table->rewrites[found->index];
-  step->manifest = found->manifest;
-  step->provided = *found;
-  *done = true;
-  return {};
-}
-
-std::vector<std::string> known_passes(const PluginHost& host) {
-  std::vector<std::string> names{"apply-rules"};
-  for (const char* kind : {"pass", "rewrite", "placer", "scheduler", "memory"})
-    for (std::string& n : host.names(kind)) names.push_back(std::move(n));
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 class Manager {
  public:
@@ -85,16 +28,17 @@ class Manager {
       for (Step& s : stage) destroy(s);
   }
 
-  Status resolve(const Pipeline& pipeline);
+  Status resolve(const Pipeline& pipeline) { return resolve_steps(state_, pipeline, &steps_); }
   Status check_properties(const Pipeline& pipeline, const GraphProperties& initial,
-                          const std::vector<std::string>& needed);
+                          const std::vector<std::string>& needed) {
+    return check_step_properties(steps_, pipeline, initial, needed);
+  }
   Status run(const Pipeline& pipeline);
 
  private:
-  Status find(const PassUse& use, Step* step);
-  Status check_options(Step* step);
   Status run_stage(const Stage& stage, std::vector<Step>& steps);
   Status run_step(Step& step, StageRecord* record);
+  Status timed_step(Step& step, StageRecord* record);
   Status run_pass_object(Step& step, const Provider<regie_pass_table>& p, StageRecord* record);
   Status run_rewrite_object(Step& step, const Provider<regie_rewrite_table>& p, StageRecord* record);
   Status dump(size_t index, const std::string& stage);
@@ -118,117 +62,6 @@ class Manager {
   std::vector<uint32_t> log_;             // node ids, in the order of their changes
 };
 
-Status Manager::find(const PassUse& use, Step* step) {
-  step->use = &use;
-  PluginHost& host = *state_.plugins;
-  if (use.name == RulePass::kName) {
-    REGIE_ASSIGN(step->provided, RulePass::create(state_, use));
-    step->info = RulePass::info();
-  } else {
-    bool done = false;
-    REGIE_TRY(try_kind(host.pass(use.name), step, &done));
-    if (!done) REGIE_TRY(try_kind(host.rewrite(use.name), step, &done));
-    if (!done) REGIE_TRY(try_kind(host.placer(use.name), step, &done));
-    if (!done) REGIE_TRY(try_kind(host.scheduler(use.name), step, &done));
-    if (!done) REGIE_TRY(try_kind(host.memory(use.name), step, &done));
-    if (!done) {
-      std::string hint;
-      if (auto near = nearest_name(use.name, known_passes(host))) hint = "; did you mean '" + *near + "'?";
-      return invalid_input("there is no pass '" + use.name + "'" + hint + " (`regie plugins list` shows all)",
-                           use.where);
-    }
-  }
-  return check_options(step);
-}
-
-Status Manager::check_options(Step* step) {
-  std::vector<std::string> keys;
-  for (uint32_t i = 0; i < step->info->option_count; ++i) keys.emplace_back(view(step->info->options[i].key));
-  std::vector<std::pair<std::string, std::string>> values;
-  auto set = [&](const std::string& key, const std::string& value, const std::string& where) -> Status {
-    if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
-      std::string hint;
-      if (auto near = nearest_name(key, keys)) hint = "; did you mean '" + *near + "'?";
-      return invalid_input("pass '" + step->use->name + "' has no option '" + key + "'" + hint, where);
-    }
-    for (auto& [k, v] : values)
-      if (k == key) {
-        v = value;
-        return {};
-      }
-    values.emplace_back(key, value);
-    return {};
-  };
-  for (const auto& [k, v] : step->use->options) REGIE_TRY(set(k, v, step->use->where));
-  for (const auto& [k, v] : state_.options.settings) {
-    size_t dot = k.find('.');
-    if (dot != std::string::npos && k.substr(0, dot) == step->use->name)
-      REGIE_TRY(set(k.substr(dot + 1), v, "--set " + k));
-  }
-  step->config = ConfigText(std::move(values));
-  return {};
-}
-
-Status Manager::resolve(const Pipeline& pipeline) {
-  std::vector<std::string> used;
-  for (const Stage& stage : pipeline.stages) {
-    steps_.emplace_back(stage.passes.size());
-    for (size_t i = 0; i < stage.passes.size(); ++i) {
-      REGIE_TRY(find(stage.passes[i], &steps_.back()[i]));
-      state_.uses(steps_.back()[i].manifest);
-      used.push_back(stage.passes[i].name);
-    }
-  }
-  for (const auto& [key, value] : state_.options.settings) {
-    std::string pass = key.substr(0, key.find('.'));
-    if (key.find('.') == std::string::npos)
-      return invalid_input("--set wants pass.option=value, not '" + key + "=" + value + "'");
-    if (std::find(used.begin(), used.end(), pass) == used.end()) {
-      std::string hint;
-      if (auto near = nearest_name(pass, used)) hint = "; did you mean '" + *near + "'?";
-      return invalid_input("pipeline '" + pipeline.name + "' has no pass '" + pass + "'" + hint,
-                           "--set " + key);
-    }
-  }
-  return {};
-}
-
-Status Manager::check_properties(const Pipeline& pipeline, const GraphProperties& initial,
-                                 const std::vector<std::string>& needed) {
-  std::set<std::string> held(initial.names.begin(), initial.names.end());
-  std::map<std::string, std::string> broken_by;
-  auto missing = [&](const std::string& who, const std::string& property, const std::string& where) {
-    auto it = broken_by.find(property);
-    return invalid_input(
-        who + " needs '" + property + "', which " +
-            (it == broken_by.end() ? "no pass before it establishes" : "pass '" + it->second + "' broke") +
-            "; the pipeline was not run",
-        where);
-  };
-  for (size_t s = 0; s < steps_.size(); ++s) {
-    for (const Step& step : steps_[s]) {
-      for (const std::string& p : texts(step.info->require_count, step.info->requires_))
-        if (!held.count(p))
-          return missing("pass '" + step.use->name + "' in stage '" + pipeline.stages[s].name + "'", p,
-                         step.use->where);
-      std::vector<std::string> breaks = texts(step.info->break_count, step.info->breaks);
-      // What changes the graph makes its schedule and plan stale, and its placement too unless the pass knows
-      // of it.
-      if (step.changes_graph()) {
-        breaks.insert(breaks.end(), {"scheduled", "planned"});
-        const auto needs = texts(step.info->require_count, step.info->requires_);
-        if (std::find(needs.begin(), needs.end(), "placed") == needs.end()) breaks.push_back("placed");
-      }
-      for (const std::string& p : breaks)
-        if (held.erase(p)) broken_by[p] = step.use->name;
-      for (const std::string& p : texts(step.info->establish_count, step.info->establishes)) held.insert(p);
-    }
-  }
-  for (const std::string& p : needed)
-    if (!held.count(p)) return missing("pipeline '" + pipeline.name + "': making the model", p, "");
-  return {};
-}
-
 std::vector<uint32_t> Manager::changed_for(Step& step) {
   std::vector<uint32_t> nodes;
   const Graph& g = *state_.graph;
@@ -246,6 +79,15 @@ std::vector<uint32_t> Manager::changed_for(Step& step) {
   return nodes;
 }
 
+// "patch 12 of fold-constants, 'fold': node 'a' (Op) -> node 'b' (Op)"
+std::string describe(uint32_t serial, const PatchRecord& p) {
+  std::string text = "patch " + std::to_string(serial) + " of " + p.pass + ", '" + p.title + "':";
+  for (const std::string& n : p.removed) text += " " + n;
+  text += " ->";
+  for (const std::string& n : p.added) text += " " + n;
+  return text;
+}
+
 Result<ApplyOutcome> Manager::apply(Edit& edit, const Step& step, StageRecord* record) {
   EditOptions options;
   options.next_serial = &state_.next_patch;
@@ -261,7 +103,19 @@ Result<ApplyOutcome> Manager::apply(Edit& edit, const Step& step, StageRecord* r
   if (!outcome.ok())
     return std::move(outcome).status().while_doing("applying a patch of pass '" + step.use->name + "'");
   record->patches += static_cast<uint32_t>(outcome->applied.size());
-  for (const AppliedPatch& p : outcome->applied) ++record->patches_by_title[p.title];
+  const bool tell = log_enabled(REGIE_LOG_DEBUG);
+  for (const AppliedPatch& p : outcome->applied) {
+    ++record->patches_by_title[p.title];
+    if (!tell && !state_.ledger.keeps_patches()) {
+      ++state_.ledger.patches_left_out;
+      continue;
+    }
+    PatchRecord done{record->name, step.use->name, p.title, p.removed, {}};
+    for (uint32_t n : p.added)
+      if (state_.graph->live(n)) done.added.push_back(state_.graph->describe_node(n));
+    if (tell) log(REGIE_LOG_DEBUG, "compile", describe(p.serial, done));
+    state_.ledger.patch(std::move(done));
+  }
   for (const EditNote& n : outcome->notes)
     state_.ledger.note(
         step.use->name,
@@ -271,20 +125,32 @@ Result<ApplyOutcome> Manager::apply(Edit& edit, const Step& step, StageRecord* r
 }
 
 Status Manager::ask_veto(const Graph& graph, uint32_t node) {
+  // Whether they can take it costs more to ask than whether they like it.
+  const bool disliked = std::any_of(state_.engines.begin(), state_.engines.end(), [&](EngineInstance& e) {
+    regie_str reason{};
+    return e.table->accept_fusion && !e.table->accept_fusion(e.engine, &graph.view(), node, &reason);
+  });
+  if (!disliked) return {};
   auto shapes = NodeShapes::make(state_, node);
   if (!shapes.ok()) return {};  // shapes are not known yet: nothing to judge by
   regie_engine_shapes s = shapes->get();
+  std::string refusals;
   for (EngineInstance& e : state_.engines) {
     regie_answer answer{};
     REGIE_TRY(call_plugin("engine '" + e.name + "'",
                           [&] { return e.table->ask(e.engine, &graph.view(), node, &s, &answer); }));
-    if (!answer.can) continue;
+    if (!answer.can) {
+      refusals += (refusals.empty() ? "" : "; ") + e.name + ": " + std::string(view(answer.reason));
+      continue;
+    }
     regie_str reason{};
     if (!e.table->accept_fusion || e.table->accept_fusion(e.engine, &graph.view(), node, &reason)) return {};
     return unsupported("engine '" + e.name + "' vetoes it: " + std::string(view(reason)),
                        graph.describe_node(node));
   }
-  return {};
+  // Control flow and copies are the host's own; a node with an inside that nobody can run is not to be made.
+  if (graph.node(node).region_count == 0 || is_control_flow(graph.node(node))) return {};
+  return unsupported("no engine can run it: " + refusals, graph.describe_node(node));
 }
 
 // What regie_pass_context.state points to.
@@ -338,6 +204,38 @@ uint32_t context_op_flags(const regie_pass_context* self, regie_str op) {
   return static_cast<PassCall*>(self->state)->state->ops->flags(view(op));
 }
 
+uint32_t context_format_wishes(const regie_pass_context* self, uint32_t node, regie_format_wish* wishes,
+                               uint32_t capacity) {
+  auto& state = *static_cast<PassCall*>(self->state)->state;
+  const Graph& g = *state.graph;
+  if (!g.live(node) || g.node(node).engine >= state.engines.size()) return 0;
+  EngineInstance& e = state.engines[g.node(node).engine];
+  if (!e.table->formats || is_control_flow(g.node(node)) || is_copy(g.node(node))) return 0;
+  auto shapes = NodeShapes::make(state, node);
+  if (!shapes.ok()) return 0;  // the stage that needs the shapes says what is wrong with them
+  regie_engine_shapes s = shapes->get();
+  return e.table->formats(e.engine, &g.view(), node, &s, wishes, capacity);
+}
+
+double context_reformat_ns(const regie_pass_context* self, uint32_t engine, uint32_t value, regie_format from,
+                           regie_format to) {
+  auto& state = *static_cast<PassCall*>(self->state)->state;
+  const Graph& g = *state.graph;
+  if (engine >= state.engines.size() || !g.live_value(value) || !state.engines[engine].table->reformat_ns)
+    return -1;
+  std::vector<int64_t> dims;
+  const regie_type& type = g.value(value).type;
+  for (int32_t d = 0; d < type.rank; ++d) {
+    auto size = state.reference_value(type.dims[d]);
+    if (!size.ok()) return -1;
+    dims.push_back(*size);
+  }
+  regie_tensor tensor{type.elem, 0, type.rank, dims.data(), nullptr, nullptr, 0};
+  tensor.bytes = elem_bytes(type.elem, static_cast<uint64_t>(element_count(dims)));
+  EngineInstance& e = state.engines[engine];
+  return e.table->reformat_ns(e.engine, &tensor, from, to);
+}
+
 regie_pass_context make_context(PassCall* call, const regie_graph* graph, Edit& edit) {
   regie_pass_context c{};
   c.struct_size = sizeof(c);
@@ -350,6 +248,8 @@ regie_pass_context make_context(PassCall* call, const regie_graph* graph, Edit& 
   c.alias_kind = context_alias_kind;
   c.op_flags = context_op_flags;
   c.state = call;
+  c.format_wishes = context_format_wishes;
+  c.reformat_ns = context_reformat_ns;
   return c;
 }
 
@@ -434,6 +334,19 @@ Status Manager::run_step(Step& step, StageRecord* record) {
       .while_doing("running pass '" + step.use->name + "'");
 }
 
+Status Manager::timed_step(Step& step, StageRecord* record) {
+  if (!log_enabled(REGIE_LOG_DEBUG)) return run_step(step, record);
+  const uint32_t before = record->patches;
+  const auto start = std::chrono::steady_clock::now();
+  REGIE_TRY(run_step(step, record));
+  char line[256];
+  std::snprintf(line, sizeof line, "  %-24s %u patches, %.1f ms", step.use->name.c_str(),
+                record->patches - before,
+                std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  log(REGIE_LOG_DEBUG, "compile", line);
+  return {};
+}
+
 Status Manager::run_stage(const Stage& stage, std::vector<Step>& steps) {
   StageRecord record;
   record.name = stage.name;
@@ -446,7 +359,7 @@ Status Manager::run_stage(const Stage& stage, std::vector<Step>& steps) {
       break;
     }
     uint32_t before = record.patches;
-    for (Step& step : steps) REGIE_TRY(run_step(step, &record));
+    for (Step& step : steps) REGIE_TRY(timed_step(step, &record));
     ++record.rounds;
     if (!stage.until_stable || record.patches == before) break;
   }
@@ -475,11 +388,13 @@ Status Manager::run(const Pipeline& pipeline) {
   if (!state_.options.dump.empty()) REGIE_TRY(dump(0, "import"));
   for (size_t i = 0; i < pipeline.stages.size(); ++i) {
     const Stage& stage = pipeline.stages[i];
+    report_progress(("compiling: " + stage.name).c_str(), i + 1, pipeline.stages.size());
     REGIE_TRY(run_stage(stage, steps_[i]).while_doing("in stage '" + stage.name + "'"));
     if (!state_.options.dump.empty()) REGIE_TRY(dump(i + 1, stage.name));
     if (state_.options.verify) {
       VerifyOptions verify_options;
       verify_options.ops = state_.ops.get();
+      if (state_.aliases_given) verify_options.alias_code = REGIE_INVALID_MODEL;
       const std::string what = "verifying the graph after stage '" + stage.name + "'";
       REGIE_TRY(verify(*state_.graph, verify_options).while_doing(what));
       // Tests set this: every graph that they make must survive its text.

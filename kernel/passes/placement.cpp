@@ -30,6 +30,13 @@ regie_status assign(const regie_placement_problem* self, uint32_t index, uint32_
   return REGIE_OK;
 }
 
+// "conv1 (Op)" of the node 'conv1' says nothing new.
+bool is_own_origin(const regie_node& n, std::string_view origin) {
+  const std::string_view name = view(n.name), op = view(n.op);
+  return origin.size() == name.size() + op.size() + 3 && origin.starts_with(name) && origin.ends_with(")") &&
+         origin.substr(name.size() + 2, op.size()) == op;
+}
+
 double transfer_ns(const regie_placement_problem* self, uint32_t from, uint32_t to, uint64_t bytes) {
   const Target& t = static_cast<Placement*>(self->state)->state->target;
   return from == to ? 0.0 : t.latency_ns + static_cast<double>(bytes) / t.bytes_per_ns;
@@ -69,7 +76,11 @@ Status run_placer(CompileState& state, const Provider<regie_placer_table>& place
   std::vector<uint32_t> ids;
   for_each_task_node(g, [&](uint32_t n) { ids.push_back(n); });
   // Engines and what they compile to know no schemas.
-  for (uint32_t n : ids) g.set_attrs(n, state.ops->schemas().with_defaults(g, n));
+  auto write_out = [&](uint32_t n) { g.set_attrs(n, state.ops->schemas().with_defaults(g, n)); };
+  for (uint32_t n : ids) {
+    write_out(n);
+    if (!is_control_flow(g.node(n))) for_each_inner_node(g, n, write_out);
+  }
   const size_t engines = state.engines.size();
   uint32_t host_engine = 0;
   while (state.target.engines[host_engine].device != state.target.host_device) ++host_engine;
@@ -118,8 +129,13 @@ Status run_placer(CompileState& state, const Provider<regie_placer_table>& place
                            std::string(view(n.op)),
                            state.engines[p.engine[i]].name,
                            p.why[i],
+                           ids[i],
+                           {},
+                           false,
                            false,
                            {}};
+    if (n.origin_count > 1 || (n.origin_count == 1 && !is_own_origin(n, g.origin(n.origins[0]))))
+      for (uint32_t o = 0; o < n.origin_count; ++o) record.origins.emplace_back(g.origin(n.origins[o]));
     record.reference = p.answers[i][p.engine[i]].reference != 0;
     for (size_t e = 0; e < engines; ++e)
       if (e != p.engine[i])

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <optional>
 
 #include "ir/edit.h"
+#include "passes/known_content.h"
+#include "passes/structural.h"
 #include "text/text.h"
 
 namespace regie {
@@ -122,8 +126,12 @@ Result<PluginOpSet::Inferred> PluginOpSet::inferred(const Graph& graph, uint32_t
   for (uint32_t i = 0; i < n.operand_count; ++i) {
     uint32_t v = n.operands[i];
     if (v != REGIE_NONE && graph.value(v).type.rank < 0 && graph.value(v).type.container == REGIE_TENSOR)
-      return internal_error("operand " + graph.describe_value(v) + " has no type yet",
-                            graph.describe_node(node));
+      return graph.value(v).kind == REGIE_VALUE_ARGUMENT && graph.value(v).owner == 0
+                 ? invalid_model(
+                       "the rank of " + graph.describe_value(v) + " is not known; write its dimensions",
+                       graph.describe_node(node))
+                 : internal_error("operand " + graph.describe_value(v) + " has no type yet",
+                                  graph.describe_node(node));
     fill_operand(graph, v, &call.operands[i], &call.contents[i]);
   }
   call.regions.resize(n.region_count);
@@ -183,7 +191,10 @@ bool contradicts(const regie_type& said, const regie_type& inferred) {
 }  // namespace
 
 Status PluginOpSet::infer(Graph& graph, uint32_t node) const {
-  REGIE_ASSIGN(Inferred r, inferred(graph, node));
+  Result<Inferred> first = inferred(graph, node);
+  if (first.status().code() == REGIE_UNSUPPORTED && learn_contents(graph, node, *this))
+    first = inferred(graph, node);
+  REGIE_ASSIGN(Inferred r, std::move(first));
   const regie_node& n = graph.node(node);
   for (uint32_t i = 0; i < n.result_count; ++i) {
     if (n.results[i] == REGIE_NONE) continue;
@@ -220,10 +231,33 @@ struct Allocation {
     std::span<const int64_t> d(dims, static_cast<size_t>(rank));
     uint64_t bytes = elem_bytes(elem, static_cast<uint64_t>(element_count(d)));
     if (bytes > a.budget) return nullptr;
-    (*a.results)[result] = Tensor::zeros(elem, d);
+    Result<Tensor> made = Tensor::try_zeros(elem, d, "a result");
+    if (!made.ok()) return nullptr;
+    (*a.results)[result] = std::move(made).value();
     (*a.views)[result] = (*a.results)[result].view();
     return (*a.results)[result].mutable_data();
   }
+};
+
+// The graph as a kernel with regions is to see it: in the nodes inside, too, all defaults are written out.
+class ExplicitView {
+ public:
+  ExplicitView(const Graph& graph, const SchemaSet& schemas, uint32_t node) : view_(graph.view()) {
+    nodes_.assign(view_.nodes, view_.nodes + view_.node_count);
+    for_each_inner_node(graph, node, [&](uint32_t n) {
+      attrs_.push_back(schemas.with_defaults(graph, n));
+      nodes_[n].attrs = attrs_.back().data();
+      nodes_[n].attr_count = static_cast<uint32_t>(attrs_.back().size());
+    });
+    view_.nodes = nodes_.data();
+  }
+  ExplicitView(const ExplicitView&) = delete;
+  const regie_graph* get() const { return &view_; }
+
+ private:
+  regie_graph view_;
+  std::vector<regie_node> nodes_;
+  std::deque<std::vector<regie_attr>> attrs_;
 };
 
 }  // namespace
@@ -261,7 +295,7 @@ Result<std::vector<Tensor>> PluginOpSet::evaluate(const Graph& graph, uint32_t n
                            graph.describe_node(node));
     if (t.elem == REGIE_STRING)
       return unsupported("strings are not computed at compile time", graph.describe_node(node));
-    results[i] = Tensor::zeros(t.elem, dims);
+    REGIE_ASSIGN(results[i], Tensor::try_zeros(t.elem, dims, graph.describe_value(n.results[i])));
     outs[i] = results[i].view();
   }
 
@@ -275,7 +309,8 @@ Result<std::vector<Tensor>> PluginOpSet::evaluate(const Graph& graph, uint32_t n
   request.attrs = attrs.data();
   request.operands = ins.data();
   request.results = outs.data();
-  request.graph = n.region_count ? &graph.view() : nullptr;
+  std::optional<ExplicitView> inside;
+  if (n.region_count) request.graph = inside.emplace(graph, schemas_, node).get();
   request.regions = n.regions;
   regie_op_state* state = nullptr;
   uint64_t scratch_bytes = 0;
@@ -288,13 +323,18 @@ Result<std::vector<Tensor>> PluginOpSet::evaluate(const Graph& graph, uint32_t n
     return s;
   }
   int64_t scratch_dim = static_cast<int64_t>(scratch_bytes);
-  Tensor scratch = Tensor::zeros(REGIE_U8, {&scratch_dim, 1});
+  Result<Tensor> scratch =
+      Tensor::try_zeros(REGIE_U8, {&scratch_dim, 1}, "scratch of " + graph.describe_node(node));
+  if (!scratch.ok()) {
+    provider.table->release(state);
+    return std::move(scratch).status();
+  }
   Allocation allocation{&results, &outs, budget};
   regie_op_call call{};
   call.struct_size = sizeof(call);
   call.operands = ins.data();
   call.results = outs.data();
-  call.scratch = scratch.mutable_data();
+  call.scratch = scratch->mutable_data();
   call.allocate = Allocation::allocate;
   call.context = &allocation;
   s = call_plugin(what, [&] { return provider.table->run(state, host_table(), &call); });

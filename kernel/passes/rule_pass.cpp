@@ -48,6 +48,20 @@ std::string option(const CompileState& state, const PassUse& use, std::string_vi
   return value;
 }
 
+LedgerDetail detail_of(const NearMiss& miss, const Graph& graph) {
+  LedgerDetail d{std::string(RulePass::kName),
+                 miss.node_text,
+                 "near-miss",
+                 miss.stopped_at,
+                 {},
+                 miss.reason,
+                 miss.passed,
+                 {}};
+  if (miss.in_the_way != REGIE_NONE) d.in_the_way = graph.describe_node(miss.in_the_way);
+  for (uint32_t n : miss.reached) d.reached.push_back(graph.describe_node(n));
+  return d;
+}
+
 }  // namespace
 
 const regie_pass_info* RulePass::info() { return &kInfo; }
@@ -81,6 +95,7 @@ Status RulePass::run(CompileState& state, const std::vector<uint32_t>& changed,
   options.only = only_;
   options.changed = &changed;
   options.statistics = statistics_.get();
+  if (state.ledger.everything) options.details = options.details_a_reason = SIZE_MAX;
   auto applied = apply_rules(
       *rules_, *state.graph, edit, [&] { return apply(edit); }, options);
   if (!applied.ok()) return std::move(applied).status();
@@ -91,8 +106,7 @@ Status RulePass::run(CompileState& state, const std::vector<uint32_t>& changed,
     record.near_misses.clear();
     for (const auto& [reason, count] : c.reasons) record.near_misses[reason] = count;
     record.details.clear();
-    for (const NearMiss& miss : c.details)
-      record.details.push_back({std::string(kName), miss.node_text, "near-miss", miss.stopped_at});
+    for (const NearMiss& miss : c.details) record.details.push_back(detail_of(miss, *state.graph));
   }
   return {};
 }

@@ -45,6 +45,17 @@ inline std::vector<uint32_t> task_regions(const Graph& g) {
   return regions;
 }
 
+// Calls f(node id) for the nodes in the regions of a node, at any depth.
+template <class F>
+void for_each_inner_node(const Graph& g, uint32_t owner, F&& f) {
+  std::vector<uint32_t> regions(g.node(owner).regions, g.node(owner).regions + g.node(owner).region_count);
+  for (size_t i = 0; i < regions.size(); ++i)
+    for (uint32_t n = g.region(regions[i]).first; n != REGIE_NONE; n = g.node(n).next) {
+      f(n);
+      regions.insert(regions.end(), g.node(n).regions, g.node(n).regions + g.node(n).region_count);
+    }
+}
+
 // The value that an If hands to this argument of one of its regions: captures are operands 1, 2 ... in order.
 inline uint32_t captured_operand(const Graph& g, uint32_t argument) {
   const regie_value& v = g.value(argument);

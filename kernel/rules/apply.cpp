@@ -9,24 +9,29 @@
 namespace regie {
 namespace {
 
-constexpr size_t kDetails = 8, kDetailsPerReason = 3;
-
 class Applier {
  public:
   Applier(const RuleSet& rules, Graph& graph, Edit& edit, const ApplyPatches& apply,
-          RuleStatistics* statistics)
-      : rules_(rules), graph_(graph), edit_(edit), apply_(apply), statistics_(statistics), matcher_(graph) {}
+          const ApplyRulesOptions& options)
+      : rules_(rules),
+        graph_(graph),
+        edit_(edit),
+        apply_(apply),
+        statistics_(options.statistics),
+        details_(options.details),
+        details_a_reason_(options.details_a_reason),
+        matcher_(graph) {}
 
   Status choose(const std::vector<std::string>& only) {
-    chosen_.assign(rules_.rules.size(), only.empty());
+    chosen_.assign(rules_.groups.size(), only.empty());
     for (const std::string& name : only) {
-      auto at = std::find_if(rules_.rules.begin(), rules_.rules.end(),
-                             [&](const Rule& r) { return r.name == name; });
-      if (at == rules_.rules.end()) {
+      auto at = std::find_if(rules_.groups.begin(), rules_.groups.end(),
+                             [&](const RuleSet::Group& g) { return g.name == name; });
+      if (at == rules_.groups.end()) {
         auto near = nearest_name(name, rule_names(rules_));
         return not_found("there is no rule '" + name + "'" + (near ? "; did you mean '" + *near + "'?" : ""));
       }
-      chosen_[static_cast<size_t>(at - rules_.rules.begin())] = true;
+      chosen_[static_cast<size_t>(at - rules_.groups.begin())] = true;
     }
     return {};
   }
@@ -119,10 +124,13 @@ class Applier {
     if (candidates == rules_.by_root.end()) return;
     if (removed_.count(node)) return;
     for (uint32_t index : candidates->second) {
-      if (!chosen_[index] || refused_.count(key(index, node))) continue;
       const Rule& rule = rules_.rules[index];
+      if (!chosen_[rule.group] || refused_.count(key(index, node))) continue;
       if (!matcher_.match(rule, node)) {
-        if (statistics_) statistics_->failed_roots[index].push_back(node);
+        if (statistics_) {
+          std::vector<uint32_t>& failed = statistics_->failed_roots[rule.group];
+          if (failed.empty() || failed.back() != node) failed.push_back(node);
+        }
         continue;
       }
       if (conflicts(matcher_.state())) {
@@ -144,13 +152,17 @@ class Applier {
       auto made = generation_.find(n);
       if (made != generation_.end()) r.generation = std::max(r.generation, made->second + 1);
     }
-    if (r.generation > limit_) {
-      failure_ = internal_error("rule '" + rules_.rules[index].name +
-                                    "' rewrites its own results for ever (" + std::to_string(r.generation) +
-                                    " times in a row); its replacement must not match again",
-                                graph_.describe_node(node));
+    // A chain may be eaten up node by node, so a long row of rewrites is no fault by itself; nor are many,
+    // while the graph gets no larger.
+    if (r.generation > limit_ || recorded_ > kRewritesANode * limit_) {
+      failure_ = invalid_input("rule '" + rules_.rules[index].name + "' rewrites its own results for ever (" +
+                                   std::to_string(recorded_) + " rewrites, up to " +
+                                   std::to_string(r.generation) + " in a row, at " +
+                                   graph_.describe_node(node) + "); its replacement must not match again",
+                               rules_.rules[index].where);
       return;
     }
+    ++recorded_;
     auto patch = emit(m, edit_);
     if (!patch.ok()) {
       failure_ = std::move(patch).status().while_doing("applying rule '" + rules_.rules[index].name + "'");
@@ -161,7 +173,7 @@ class Applier {
       if (v < kUnboundValue) r.bound.push_back(v);
     removed_.insert(r.patch.removed.begin(), r.patch.removed.end());
     read_.insert(r.patch.read.begin(), r.patch.read.end());
-    if (statistics_) ++statistics_->rules[index].matched;
+    if (statistics_) ++statistics_->rules[rules_.rules[index].group].matched;
     batch_.push_back(std::move(r));
   }
 
@@ -175,7 +187,11 @@ class Applier {
         continue;
       }
       ++applied;
-      if (statistics_) ++statistics_->rules[r.rule].applied;
+      if (statistics_) {
+        const uint32_t group = rules_.rules[r.rule].group;
+        ++statistics_->rules[group].applied;
+        ++statistics_->rules[group].by_pattern[r.rule - rules_.groups[group].first];
+      }
       for (uint32_t value : r.patch.made) {
         if (value == REGIE_NONE || !graph_.live_value(value)) continue;
         uint32_t node = graph_.value(value).owner;
@@ -198,24 +214,39 @@ class Applier {
 
   void prepare_statistics() {
     if (!statistics_) return;
-    statistics_->rules.resize(rules_.rules.size());
-    statistics_->failed_roots.resize(rules_.rules.size());
-    for (size_t i = 0; i < rules_.rules.size(); ++i) statistics_->rules[i].name = rules_.rules[i].name;
+    statistics_->rules.resize(rules_.groups.size());
+    statistics_->failed_roots.resize(rules_.groups.size());
+    for (size_t i = 0; i < rules_.groups.size(); ++i) {
+      statistics_->rules[i].name = rules_.groups[i].name;
+      statistics_->rules[i].by_pattern.resize(rules_.groups[i].count);
+    }
+  }
+
+  // Whether a pattern of the rule matches at `root`; if not, `nearest` is the one that got furthest.
+  bool any_matches(const RuleSet::Group& group, uint32_t root, uint32_t* nearest) {
+    uint32_t progress = 0;
+    *nearest = group.first;
+    for (uint32_t i = group.first; i < group.first + group.count; ++i) {
+      if (matcher_.match(rules_.rules[i], root)) return true;
+      if (i > group.first && matcher_.failure().progress <= progress) continue;
+      *nearest = i;
+      progress = matcher_.failure().progress;
+    }
+    return false;
   }
 
   // Looks once more at the roots that failed, on the graph as it is now: what matched since, or is gone, is
   // no near miss.
   void find_near_misses() {
     matcher_.graph_changed();
-    for (size_t i = 0; i < rules_.rules.size(); ++i) {
-      const Rule& rule = rules_.rules[i];
+    for (size_t i = 0; i < rules_.groups.size(); ++i) {
+      const RuleSet::Group& group = rules_.groups[i];
       RuleCount& count = statistics_->rules[i];
       std::vector<uint32_t>& roots = statistics_->failed_roots[i];
       std::sort(roots.begin(), roots.end());
       roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
-      roots.erase(std::remove_if(roots.begin(), roots.end(),
-                                 [&](uint32_t n) { return !graph_.live(n) || matcher_.match(rule, n); }),
-                  roots.end());
+      uint32_t nearest = 0;
+      std::erase_if(roots, [&](uint32_t n) { return !graph_.live(n) || any_matches(group, n, &nearest); });
       count.near_misses = roots.size();
       count.reasons.clear(), count.details.clear();
       struct Tally {
@@ -225,18 +256,25 @@ class Applier {
       };
       std::vector<Tally> tallies;
       for (uint32_t root : roots) {
-        matcher_.match(rule, root);
+        any_matches(group, root, &nearest);
+        matcher_.match(rules_.rules[nearest], root);
         const MatchFailure& f = matcher_.failure();
-        uint64_t code = static_cast<uint64_t>(f.kind) << 56 | uint64_t{f.node} << 32 | f.index;
+        const uint64_t pattern = nearest - group.first;
+        uint64_t code =
+            static_cast<uint64_t>(f.kind) << 56 | pattern << 44 | uint64_t{f.node} << 32 | f.index;
         auto at =
             std::find_if(tallies.begin(), tallies.end(), [&](const Tally& t) { return t.code == code; });
         if (at == tallies.end()) at = tallies.insert(at, {code, 0, matcher_.reason()});
-        if (++at->count > kDetailsPerReason || count.details.size() >= kDetails) continue;
+        if (++at->count > details_a_reason_ || count.details.size() >= details_) continue;
         NearMiss miss;
-        miss.rule = rule.name;
+        miss.rule = group.name;
         miss.node = root;
         miss.node_text = graph_.describe_node(root);
+        miss.reason = at->text;
+        miss.passed = f.progress;
         miss.stopped_at = matcher_.details(&miss.in_the_way);
+        for (uint32_t n : matcher_.state().nodes)
+          if (n != REGIE_NONE && n != root) miss.reached.push_back(n);
         count.details.push_back(std::move(miss));
       }
       std::stable_sort(tallies.begin(), tallies.end(),
@@ -250,9 +288,11 @@ class Applier {
   Edit& edit_;
   const ApplyPatches& apply_;
   RuleStatistics* statistics_;
+  size_t details_, details_a_reason_;
   Matcher matcher_;
   std::vector<bool> chosen_;
-  uint64_t limit_ = 0;
+  static constexpr uint64_t kRewritesANode = 16;
+  uint64_t limit_ = 0, recorded_ = 0;
   std::vector<uint32_t> queue_, deferred_;
   std::vector<uint8_t> queued_;
   std::vector<std::pair<uint32_t, uint32_t>> cone_;
@@ -269,7 +309,7 @@ class Applier {
 
 Result<uint64_t> apply_rules(const RuleSet& rules, Graph& graph, Edit& edit, const ApplyPatches& apply,
                              const ApplyRulesOptions& options) {
-  Applier applier(rules, graph, edit, apply, options.statistics);
+  Applier applier(rules, graph, edit, apply, options);
   REGIE_TRY(applier.choose(options.only));
   return applier.run(options.changed);
 }

@@ -107,6 +107,7 @@ class Checker {
     out_.rule = rule.name;
     out_.where = rule.where;
     bool fires = false, rests = false;
+    by_pattern_.assign(rules_.groups[rule.group].count, 0);
     for (size_t i = 0; i < rule.tests.size(); ++i) {
       const RuleTest& t = rule.tests[i];
       test_ = &t;
@@ -120,13 +121,19 @@ class Checker {
     if (!fires) fail("no test in which the rule fires; add [[rule.test]] with a graph");
     if (!rests)
       fail("no test in which the rule must not fire; add [[rule.test]] with expect = \"does-not-fire\"");
+    for (size_t i = 0; i < by_pattern_.size(); ++i)
+      if (fires && by_pattern_[i] == 0)
+        fail("no test in which pattern " + std::to_string(i + 1) + " of 'match' fires");
     return std::move(out_);
   }
 
  private:
   void fail(std::string what) {
     std::string place = test_ ? test_->where : rule_->where;
-    out_.failures.push_back(place + ": " + (label_.empty() ? "" : label_ + ": ") + what);
+    // Further random inputs of one graph fail alike: the first says it.
+    const std::string where = place + ": " + (label_.empty() ? "" : label_ + ": ");
+    if (!label_.empty() && !out_.failures.empty() && out_.failures.back().starts_with(where)) return;
+    out_.failures.push_back(where + what);
   }
 
   Result<std::unique_ptr<Graph>> fresh(const std::string& text, const std::string& from) {
@@ -136,10 +143,15 @@ class Checker {
     return graph;
   }
 
+  std::span<const Rule> patterns() const {
+    const RuleSet::Group& group = rules_.groups[rule_->group];
+    return std::span(rules_.rules).subspan(group.first, group.count);
+  }
+
   Status run_test(const RuleTest& t) {
     REGIE_ASSIGN(auto graph, fresh(t.before, t.before_file));
     std::vector<Variant> variants;
-    if (options_.variants) variants = make_variants(*rule_, *graph, schemas_);
+    if (options_.variants) variants = make_variants(patterns(), *graph, schemas_);
     // A test graph that is wrong in itself is bad input; a variant that cannot be is left out.
     REGIE_TRY(infer_all(*graph, ops_).while_doing("inferring the test graph at " + t.before_file));
     REGIE_TRY(verify_graph(*graph).while_doing("checking the test graph at " + t.before_file));
@@ -207,6 +219,8 @@ class Checker {
     }
     bool fired = *applied > 0;
     if (fired) ++out_.fired;
+    for (size_t i = 0; i < by_pattern_.size(); ++i)
+      by_pattern_[i] += statistics.rules[rule_->group].by_pattern[i];
     if (verdict_matters && fired != should_fire)
       fail(fired ? "the rule fires and must not" : why_not(statistics));
     if (Status s = verify_graph(graph); !s.ok()) {
@@ -278,7 +292,7 @@ class Checker {
         if (name == view(value.name)) std::tie(least, greatest) = range;
       if (value.type.elem == REGIE_STRING || value.type.elem == REGIE_ELEM_UNKNOWN)
         return invalid_input(graph.describe_value(v) + " has a type that tests cannot fill", t.before_file);
-      Tensor tensor = Tensor::zeros(value.type.elem, dims);
+      REGIE_ASSIGN(Tensor tensor, Tensor::try_zeros(value.type.elem, dims, graph.describe_value(v)));
       for (int64_t i = 0; i < tensor.count(); ++i) {
         double x = random.uniform(least, is_float(value.type.elem) ? greatest : greatest + 1);
         if (!set_number(tensor, i, is_float(value.type.elem) ? x : std::min(std::floor(x), greatest)))
@@ -350,6 +364,7 @@ class Checker {
   const Rule* rule_ = nullptr;
   const RuleTest* test_ = nullptr;
   std::string label_;
+  std::vector<uint64_t> by_pattern_;  // how often each pattern has fired
   RuleCheck out_;
 };
 
@@ -387,7 +402,8 @@ Result<CheckReport> check_rules(const RuleSet& rules, const SchemaSet& schemas, 
   }
   CheckReport report;
   Checker checker(rules, schemas, ops, options);
-  for (const Rule& rule : rules.rules) {
+  for (const RuleSet::Group& group : rules.groups) {
+    const Rule& rule = rules.rules[group.first];
     if (!options.only.empty() &&
         std::find(options.only.begin(), options.only.end(), rule.name) == options.only.end())
       continue;

@@ -5,25 +5,10 @@
 #include <cmath>
 
 #include "base/toml.h"
-#include "rules/numbers.h"
+#include "rules/functions.h"
 
 namespace regie {
 namespace {
-
-struct FunctionInfo {
-  std::string_view name;
-  RuleFunction function;
-  size_t least, most;
-  bool of_value;  // the first argument is a %value
-};
-constexpr FunctionInfo kFunctions[] = {
-    {"rank", RuleFunction::kRank, 1, 1, true},     {"dim", RuleFunction::kDim, 2, 2, true},
-    {"elem", RuleFunction::kElem, 1, 1, true},     {"count", RuleFunction::kCount, 1, 1, true},
-    {"scalar", RuleFunction::kScalar, 1, 2, true}, {"ints", RuleFunction::kInts, 1, 1, true},
-    {"range", RuleFunction::kRange, 2, 2, false},  {"len", RuleFunction::kLen, 1, 1, false},
-    {"at", RuleFunction::kAt, 2, 2, false},        {"min", RuleFunction::kMin, 2, 2, false},
-    {"max", RuleFunction::kMax, 2, 2, false},
-};
 
 std::vector<std::string> value_names(const RuleNames& names) {
   std::vector<std::string> all;
@@ -135,15 +120,13 @@ class Parser {
 
   Result<RuleExpr> call() {
     const std::string name = at_.peek().text;
-    const auto* info = std::find_if(std::begin(kFunctions), std::end(kFunctions),
-                                    [&](const FunctionInfo& f) { return f.name == name; });
-    if (info == std::end(kFunctions)) {
-      std::vector<std::string> known;
-      for (const FunctionInfo& f : kFunctions) known.emplace_back(f.name);
-      auto near = nearest_name(name, known);
+    const FunctionInfo* info = find_function(name);
+    if (!info) {
+      auto near = nearest_name(name, function_names());
       return at_.error("unknown function '" + name + "'" + (near ? "; did you mean '" + *near + "'?" : ""));
     }
     at_.next(), at_.next();
+    const size_t outside = values_ ? values_->size() : 0;
     RuleExpr e;
     e.kind = RuleExpr::Kind::kCall;
     e.function = info->function;
@@ -166,6 +149,10 @@ class Parser {
                        (info->most > info->least ? " or " + std::to_string(info->most) : "") +
                        " argument(s), has " + std::to_string(e.args.size()));
     at_.next();
+    // What has a default for an absent value asks for no presence.
+    const bool defaults =
+        e.function == RuleFunction::kDefault || (e.function == RuleFunction::kScalar && e.args.size() == 2);
+    if (values_ && defaults) values_->resize(outside);
     return e;
   }
 
@@ -175,24 +162,24 @@ class Parser {
   int depth_ = 0;
 };
 
-std::optional<double> as_number(const AttrValue& v) {
-  if (v.kind == REGIE_ATTR_INT) return static_cast<double>(v.i);
-  if (v.kind == REGIE_ATTR_FLOAT) return v.f;
-  return std::nullopt;
-}
-
-std::optional<std::vector<double>> as_numbers(const AttrValue& v) {
-  if (v.kind == REGIE_ATTR_FLOATS) return v.floats;
-  if (v.kind == REGIE_ATTR_INTS) return std::vector<double>(v.ints.begin(), v.ints.end());
-  return std::nullopt;
-}
-
-AttrValue from_dim(regie_dim d) {
-  AttrValue v = AttrValue::integer("", d);
-  if (d < 0) v.kind = kRuleDim;
-  return v;
-}
 bool is_dim(const AttrValue& v) { return v.kind == kRuleDim || (v.kind == REGIE_ATTR_INT && v.i >= 0); }
+
+std::optional<AttrValue> arithmetic(RuleExpr::Kind kind, const AttrValue& a, const AttrValue& b,
+                                    const Graph& graph);
+
+// Two lists of one length.
+std::optional<AttrValue> element_by_element(RuleExpr::Kind kind, const AttrValue& a, const AttrValue& b,
+                                            const Graph& graph) {
+  auto left = list_items(a), right = list_items(b);
+  if (!left || !right || left->size() != right->size()) return std::nullopt;
+  std::vector<AttrValue> items;
+  for (size_t i = 0; i < left->size(); ++i) {
+    auto v = arithmetic(kind, (*left)[i], (*right)[i], graph);
+    if (!v) return std::nullopt;
+    items.push_back(std::move(*v));
+  }
+  return make_list(items);
+}
 
 std::optional<AttrValue> arithmetic(RuleExpr::Kind kind, const AttrValue& a, const AttrValue& b,
                                     const Graph& graph) {
@@ -226,6 +213,8 @@ std::optional<AttrValue> arithmetic(RuleExpr::Kind kind, const AttrValue& a, con
     if (over) return std::nullopt;
     return AttrValue::integer("", r);
   }
+  if (auto left = as_numbers(a), right = as_numbers(b); left || right)
+    return element_by_element(kind, a, b, graph);
   auto x = as_number(a), y = as_number(b);
   if (!x || !y) return std::nullopt;
   switch (kind) {
@@ -237,129 +226,6 @@ std::optional<AttrValue> arithmetic(RuleExpr::Kind kind, const AttrValue& a, con
       return AttrValue::number("", *x * *y);
     default:
       return AttrValue::number("", *x / *y);
-  }
-}
-
-std::optional<AttrValue> make_list(const std::vector<AttrValue>& items) {
-  AttrValue list;
-  bool ints = true, strings = !items.empty();
-  for (const AttrValue& i : items) {
-    ints = ints && i.kind == REGIE_ATTR_INT;
-    strings = strings && i.kind == REGIE_ATTR_STRING;
-  }
-  list.kind = ints ? REGIE_ATTR_INTS : strings ? REGIE_ATTR_STRINGS : REGIE_ATTR_FLOATS;
-  for (const AttrValue& i : items) {
-    if (ints) {
-      list.ints.push_back(i.i);
-    } else if (strings) {
-      list.strings.push_back(i.s);
-    } else {
-      auto n = as_number(i);
-      if (!n) return std::nullopt;
-      list.floats.push_back(*n);
-    }
-  }
-  return list;
-}
-
-std::optional<AttrValue> call_value(const RuleExpr& e, const MatchState& m) {
-  uint32_t id = m.values[e.args[0].slot];
-  if (id == kUnboundValue) return std::nullopt;
-  if (id == REGIE_NONE) {
-    if (e.function == RuleFunction::kScalar && e.args.size() == 2) return evaluate_expr(e.args[1], m);
-    return std::nullopt;
-  }
-  const regie_value& v = m.graph->value(id);
-  const regie_type& type = v.type;
-  switch (e.function) {
-    case RuleFunction::kRank:
-      if (type.rank < 0) return std::nullopt;
-      return AttrValue::integer("", type.rank);
-    case RuleFunction::kElem:
-      if (type.elem == REGIE_ELEM_UNKNOWN) return std::nullopt;
-      return AttrValue::text("", std::string(elem_name(type.elem)));
-    case RuleFunction::kDim: {
-      auto index = evaluate_expr(e.args[1], m);
-      if (type.rank < 0 || !index || index->kind != REGIE_ATTR_INT) return std::nullopt;
-      int64_t i = index->i < 0 ? index->i + type.rank : index->i;
-      if (i < 0 || i >= type.rank || type.dims[i] == REGIE_DIM_UNKNOWN) return std::nullopt;
-      return from_dim(type.dims[i]);
-    }
-    case RuleFunction::kCount: {
-      if (type.rank < 0) return std::nullopt;
-      std::span<const regie_dim> dims(type.dims, static_cast<size_t>(type.rank));
-      if (std::find(dims.begin(), dims.end(), REGIE_DIM_UNKNOWN) != dims.end()) return std::nullopt;
-      return from_dim(m.graph->dims().product(dims));
-    }
-    case RuleFunction::kScalar: {
-      if (!m.graph->is_constant(id) || !v.data ||
-          element_count({v.data->dims, static_cast<size_t>(v.data->rank)}) != 1)
-        return std::nullopt;
-      if (auto i = is_float(type.elem) ? std::nullopt : integer_at(*v.data, 0))
-        return AttrValue::integer("", *i);
-      if (auto f = number_at(*v.data, 0)) return AttrValue::number("", *f);
-      return std::nullopt;
-    }
-    default: {  // kInts
-      std::vector<int64_t> list;
-      if (v.data && m.graph->is_constant(id)) {
-        int64_t n = element_count({v.data->dims, static_cast<size_t>(v.data->rank)});
-        if (n > 1024) return std::nullopt;
-        for (int64_t i = 0; i < n; ++i) {
-          auto x = integer_at(*v.data, i);
-          if (!x) return std::nullopt;
-          list.push_back(*x);
-        }
-        return AttrValue::integers("", std::move(list));
-      }
-      if (!v.content) return std::nullopt;
-      for (uint32_t i = 0; i < v.content_count; ++i) {
-        if (v.content[i] < 0) return std::nullopt;
-        list.push_back(v.content[i]);
-      }
-      return AttrValue::integers("", std::move(list));
-    }
-  }
-}
-
-std::optional<AttrValue> call_plain(const RuleExpr& e, const MatchState& m) {
-  std::vector<AttrValue> args;
-  for (const RuleExpr& a : e.args) {
-    auto v = evaluate_expr(a, m);
-    if (!v) return std::nullopt;
-    args.push_back(std::move(*v));
-  }
-  switch (e.function) {
-    case RuleFunction::kRange: {
-      if (args[0].kind != REGIE_ATTR_INT || args[1].kind != REGIE_ATTR_INT) return std::nullopt;
-      std::vector<int64_t> list;
-      if (args[1].i > args[0].i + 1024) return std::nullopt;
-      for (int64_t i = args[0].i; i < args[1].i; ++i) list.push_back(i);
-      return AttrValue::integers("", std::move(list));
-    }
-    case RuleFunction::kLen: {
-      auto n = as_numbers(args[0]);
-      if (args[0].kind == REGIE_ATTR_STRINGS)
-        return AttrValue::integer("", static_cast<int64_t>(args[0].strings.size()));
-      if (!n) return std::nullopt;
-      return AttrValue::integer("", static_cast<int64_t>(n->size()));
-    }
-    case RuleFunction::kAt: {
-      auto list = as_numbers(args[0]);
-      if (!list || args[1].kind != REGIE_ATTR_INT) return std::nullopt;
-      auto size = static_cast<int64_t>(list->size());
-      int64_t i = args[1].i < 0 ? args[1].i + size : args[1].i;
-      if (i < 0 || i >= size) return std::nullopt;
-      auto at = static_cast<size_t>(i);
-      if (args[0].kind == REGIE_ATTR_INTS) return AttrValue::integer("", args[0].ints[at]);
-      return AttrValue::number("", (*list)[at]);
-    }
-    default: {
-      auto a = as_number(args[0]), b = as_number(args[1]);
-      if (!a || !b) return std::nullopt;
-      bool first = e.function == RuleFunction::kMin ? *a <= *b : *a >= *b;
-      return first ? args[0] : args[1];
-    }
   }
 }
 
@@ -455,7 +321,7 @@ std::optional<AttrValue> evaluate_expr(const RuleExpr& e, const MatchState& m) {
       return make_list(items);
     }
     case K::kCall:
-      return !e.args.empty() && e.args[0].kind == K::kValue ? call_value(e, m) : call_plain(e, m);
+      return call_function(e, m);
     case K::kNegate: {
       auto v = evaluate_expr(e.args[0], m);
       if (!v) return std::nullopt;

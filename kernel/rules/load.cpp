@@ -49,13 +49,16 @@ class FileLoader {
     for (const Rule& other : set_.rules)
       if (other.name == r.name)
         return invalid_input("rule '" + r.name + "' is there already, at " + other.where, name.where());
-    REGIE_TRY(body(t, &r).while_doing("reading rule '" + r.name + "'"));
-    set_.rules.push_back(std::move(r));
+    r.group = static_cast<uint32_t>(set_.groups.size());
+    const auto first = static_cast<uint32_t>(set_.rules.size());
+    REGIE_TRY(body(t, r).while_doing("reading rule '" + r.name + "'"));
+    set_.groups.push_back({r.name, first, static_cast<uint32_t>(set_.rules.size()) - first});
     return {};
   }
 
-  Status body(const TomlTable& t, Rule* r) {
-    REGIE_ASSIGN(r->doc, t.string_or("doc", ""));
+  // `head`: what all patterns of the rule have in common.
+  Status body(const TomlTable& t, Rule head) {
+    REGIE_ASSIGN(head.doc, t.string_or("doc", ""));
     REGIE_ASSIGN(auto commutative, t.strings_or("commutative", {}));
     for (const std::string& op : commutative) {
       auto at = t.find("commutative");
@@ -63,21 +66,59 @@ class FileLoader {
       (void)schema;
     }
     REGIE_ASSIGN(TomlValue match, t.require("match"));
-    REGIE_ASSIGN(std::string match_text, match.as_string());
-    REGIE_TRY(parse_match(match_text, file_, first_line(match, match_text), schemas_, commutative, r));
-    REGIE_TRY(lets(t, r));
-    REGIE_TRY(conditions(t, r));
+    std::vector<TomlValue> patterns{match};
+    if (match.is_array()) {
+      REGIE_ASSIGN(patterns, match.as_array());
+    }
+    if (patterns.empty()) return invalid_input("'match' needs a pattern", match.where());
+    std::vector<Rule> rules(patterns.size(), head);
+    for (size_t i = 0; i < patterns.size(); ++i) {
+      REGIE_ASSIGN(std::string text, patterns[i].as_string());
+      REGIE_TRY(parse_match(text, file_, first_line(patterns[i], text), schemas_, commutative, &rules[i]));
+    }
+    share_names(&rules);
     REGIE_ASSIGN(TomlValue replace, t.require("replace"));
     REGIE_ASSIGN(std::string replace_text, replace.as_string());
-    REGIE_TRY(parse_replace(replace_text, file_, first_line(replace, replace_text), schemas_, r));
+    for (Rule& r : rules) {
+      REGIE_TRY(lets(t, &r));
+      REGIE_TRY(conditions(t, &r));
+      schedule_conditions(&r);
+      REGIE_TRY(parse_replace(replace_text, file_, first_line(replace, replace_text), schemas_, &r));
+    }
     if (auto tests = t.find("test")) {
       REGIE_ASSIGN(auto list, tests->as_array());
       for (const TomlValue& v : list) {
         REGIE_ASSIGN(TomlTable table, v.as_table());
-        REGIE_TRY(test(table, r));
+        REGIE_TRY(test(table, &rules[0]));
       }
     }
+    for (Rule& r : rules) set_.rules.push_back(std::move(r));
     return t.finish();
+  }
+
+  // A name of one pattern may be used for all of them; where it does not occur it is absent.
+  static void share_names(std::vector<Rule>* rules) {
+    std::vector<std::string> values, attrs;
+    auto note = [](std::vector<std::string>* list, const std::string& name) {
+      if (std::find(list->begin(), list->end(), name) == list->end()) list->push_back(name);
+    };
+    for (const Rule& r : *rules) {
+      for (const ValueSlot& v : r.values) note(&values, v.name);
+      for (const std::string& a : r.attrs) note(&attrs, a);
+    }
+    for (Rule& r : *rules) {
+      for (const std::string& name : values) {
+        if (names(r).find_value(name)) continue;
+        r.absent_values.push_back(static_cast<uint32_t>(r.values.size()));
+        r.values.push_back({name, kNoSlot, 0});
+        r.match_values = static_cast<uint32_t>(r.values.size());
+      }
+      for (const std::string& name : attrs) {
+        if (names(r).find_attr(name)) continue;
+        r.absent_attrs.push_back(static_cast<uint32_t>(r.attrs.size()));
+        r.attrs.push_back(name);
+      }
+    }
   }
 
   static RuleNames names(const Rule& r) { return {&r.values, r.match_values, &r.attrs}; }
@@ -114,6 +155,43 @@ class FileLoader {
       r->when.push_back(std::move(p));
     }
     return {};
+  }
+
+  static bool uses_attr(const RuleExpr& e) {
+    return e.kind == RuleExpr::Kind::kAttr || std::any_of(e.args.begin(), e.args.end(), uses_attr);
+  }
+  static void collect_values(const RuleExpr& e, std::vector<uint32_t>* values) {
+    if (e.kind == RuleExpr::Kind::kValue) values->push_back(e.slot);
+    for (const RuleExpr& a : e.args) collect_values(a, values);
+  }
+
+  // Fills when_at and when_last. What asks for all nodes of the match, or for attributes, comes last.
+  static void schedule_conditions(Rule* r) {
+    std::vector<size_t> bound(r->match_values, r->order.size());  // by slot: the step that binds it
+    for (uint32_t slot : r->absent_values) bound[slot] = 0;
+    for (size_t step = 0; step < r->order.size(); ++step) {
+      const PatternNode& n = r->nodes[r->order[step]];
+      auto bind = [&](uint32_t slot) {
+        if (slot != kNoSlot) bound[slot] = std::min(bound[slot], step);
+      };
+      for (uint32_t slot : n.results) bind(slot);
+      for (const PatternOperand& o : n.operands) bind(o.value);
+    }
+    r->when_at.resize(r->order.size());
+    for (uint32_t i = 0; i < r->when.size(); ++i) {
+      const Predicate& p = r->when[i];
+      std::vector<uint32_t> values = p.values;
+      for (const RuleExpr& e : p.exprs) collect_values(e, &values);
+      size_t step = 0;
+      for (uint32_t slot : values) step = std::max(step, bound[slot]);
+      const bool late = values.empty() || p.kind == PredicateKind::kSingleUse ||
+                        std::any_of(p.exprs.begin(), p.exprs.end(), uses_attr);
+      if (late || step >= r->order.size()) {
+        r->when_last.push_back(i);
+      } else {
+        r->when_at[step].push_back(i);
+      }
+    }
   }
 
   // `before` and `after` are a graph's text, or the path of a file with it, seen from the rule file.
@@ -211,7 +289,7 @@ Result<std::shared_ptr<const RuleSet>> parse_rules(std::string_view toml, const 
 
 std::vector<std::string> rule_names(const RuleSet& rules) {
   std::vector<std::string> names;
-  for (const Rule& r : rules.rules) names.push_back(r.name);
+  for (const RuleSet::Group& g : rules.groups) names.push_back(g.name);
   return names;
 }
 

@@ -168,18 +168,29 @@ bool Matcher::match_node(uint32_t index, bool swap) {
   return true;
 }
 
+bool Matcher::condition(uint32_t index) {
+  if (!holds(state_.rule->when[index], state_)) return fail(MatchFailure::Kind::kWhen, 0, index, REGIE_NONE);
+  ++progress_;
+  return true;
+}
+
 bool Matcher::attempt(uint64_t swaps, uint32_t* seen) {
   using F = MatchFailure::Kind;
   const Rule& rule = *state_.rule;
   state_.nodes.assign(rule.nodes.size(), REGIE_NONE);
   state_.values.assign(rule.values.size(), kUnboundValue);
   state_.attrs.assign(rule.attrs.size(), {});
+  for (uint32_t slot : rule.absent_values) state_.values[slot] = REGIE_NONE;
+  for (uint32_t slot : rule.absent_attrs) state_.attrs[slot].kind = AttrBinding::Kind::kAbsent;
   progress_ = 0;
   *seen = 0;
-  for (uint32_t index : rule.order) {
+  for (size_t step = 0; step < rule.order.size(); ++step) {
+    const uint32_t index = rule.order[step];
     bool swap = false;
     if (rule.nodes[index].commutative) swap = swaps >> (63 - (*seen)++) & 1;
     if (!match_node(index, swap)) return false;
+    for (uint32_t i : rule.when_at[step])
+      if (!condition(i)) return false;
   }
   for (uint32_t i = 0; i < rule.lets.size(); ++i) {
     const Let& let = rule.lets[i];
@@ -192,10 +203,8 @@ bool Matcher::attempt(uint64_t swaps, uint32_t* seen) {
     if (value) b.computed = std::move(*value);
     ++progress_;
   }
-  for (uint32_t i = 0; i < rule.when.size(); ++i) {
-    if (!holds(rule.when[i], state_)) return fail(F::kWhen, 0, i, REGIE_NONE);
-    ++progress_;
-  }
+  for (uint32_t i : rule.when_last)
+    if (!condition(i)) return false;
   if (uint32_t statement = 0; !can_emit(state_, &statement))
     return fail(F::kReplace, 0, statement, REGIE_NONE);
   for (auto [root, replacement] : rule.replaced) {

@@ -85,6 +85,7 @@ class Matcher {
  private:
   bool attempt(uint64_t swaps, uint32_t* commutative_seen);
   bool match_node(uint32_t index, bool swap);
+  bool condition(uint32_t index);  // of `when`
   bool bind_value(uint32_t slot, uint32_t value);
   bool bind_attr(const AttrPattern& pattern, const AttrValue& fallback, const regie_attr* attr);
   bool fail(MatchFailure::Kind kind, uint32_t node, uint32_t index, uint32_t graph_node);

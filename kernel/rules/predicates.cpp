@@ -3,6 +3,7 @@
 
 #include "base/toml.h"
 #include "rules/expr.h"
+#include "rules/functions.h"
 #include "rules/numbers.h"
 #include "text/text.h"
 
@@ -27,7 +28,14 @@ constexpr PredicateInfo kPredicates[] = {
     {"is-splat", PredicateKind::kSplat, 1, SIZE_MAX},
     {"static-shape", PredicateKind::kStaticShape, 1, SIZE_MAX},
     {"broadcasts-to-channel", PredicateKind::kBroadcastsToChannel, 2, 2},
+    {"broadcasts-to", PredicateKind::kBroadcastsTo, 2, 2},
+    {"varies-along", PredicateKind::kVariesAlong, 2, 2},
 };
+
+// Takes an axis behind its two values.
+bool takes_axis(PredicateKind kind) {
+  return kind == PredicateKind::kBroadcastsToChannel || kind == PredicateKind::kVariesAlong;
+}
 
 Result<Predicate> parse_call(RuleCursor& at, const RuleNames& names, const PredicateInfo& info) {
   Predicate p;
@@ -35,7 +43,7 @@ Result<Predicate> parse_call(RuleCursor& at, const RuleNames& names, const Predi
   at.next(), at.next();
   while (!at.at_sign(")")) {
     if (!p.values.empty()) REGIE_TRY(at.expect_sign(","));
-    if (info.kind == PredicateKind::kBroadcastsToChannel && p.values.size() == 2) {
+    if (takes_axis(info.kind) && p.values.size() == 2) {
       REGIE_ASSIGN(RuleExpr axis, parse_expr(at, names, nullptr));
       p.exprs.push_back(std::move(axis));
       break;
@@ -47,7 +55,7 @@ Result<Predicate> parse_call(RuleCursor& at, const RuleNames& names, const Predi
     return at.error("'" + std::string(info.name) + "' takes " + (info.least == info.most ? "" : "at least ") +
                     std::to_string(info.least) + " value(s), has " + std::to_string(p.values.size()));
   REGIE_TRY(at.expect_sign(")"));
-  if (p.kind == PredicateKind::kBroadcastsToChannel && p.exprs.empty()) {
+  if (takes_axis(p.kind) && p.exprs.empty()) {
     RuleExpr axis;
     axis.literal = AttrValue::integer("", 1);
     p.exprs.push_back(std::move(axis));
@@ -80,6 +88,29 @@ bool is_splat(const Graph& graph, uint32_t value) {
   for (int64_t i = 1; first && i < n; ++i)
     if (number_at(*t, i) != first) return false;
   return first.has_value();
+}
+
+// Where the two can be broadcast to each other at all, is the result's dimension b? It is if a is 1 or b, or
+// never greater than b, and 0 only where b is: then it is b or 1, as b is.
+bool fits_into(regie_dim a, regie_dim b, DimTable& dims) {
+  if (a == 1 || a == b) return true;
+  if (a >= 0 && b >= 0) return false;
+  const regie_dim more = dims.sub(b, a);
+  if (more == REGIE_DIM_UNKNOWN || dims.range(more).first < 0) return false;
+  return dims.range(a).first >= 1 || dims.op(REGIE_DIM_MIN, a, 1) == dims.op(REGIE_DIM_MIN, b, 1);
+}
+
+// %a broadcast against %b, right-aligned, does not enlarge %b; with `axis` it has one element on all others.
+bool broadcasts_to(const regie_type& a, const regie_type& b, std::optional<int64_t> axis, DimTable& dims) {
+  if (!known_dims(a) || !known_dims(b) || a.rank > b.rank) return false;
+  if (axis && *axis < 0) *axis += b.rank;
+  if (axis && (*axis < 0 || *axis >= b.rank)) return false;
+  const int32_t shift = b.rank - a.rank;
+  for (int32_t i = 0; i < a.rank; ++i) {
+    const bool free = !axis || i + shift == *axis;
+    if (a.dims[i] != 1 && !(free && fits_into(a.dims[i], b.dims[i + shift], dims))) return false;
+  }
+  return true;
 }
 
 // %a broadcast against %b, right-aligned, has one element per index of `axis` and does not enlarge %b.
@@ -216,14 +247,11 @@ Result<Predicate> parse_predicate(std::string_view text, const std::string& file
   bool call = at.at(RuleToken::kWord) && at.at_sign("(", 1);
   const auto* info = std::find_if(std::begin(kPredicates), std::end(kPredicates),
                                   [&](const PredicateInfo& i) { return call && at.at_word(i.name); });
-  static constexpr std::string_view kFunctions[] = {"rank",  "dim", "elem", "count", "scalar", "ints",
-                                                    "range", "len", "at",   "min",   "max"};
   if (info != std::end(kPredicates)) {
     REGIE_ASSIGN(p, parse_call(at, names, *info));
   } else {
-    if (call &&
-        std::find(std::begin(kFunctions), std::end(kFunctions), at.peek().text) == std::end(kFunctions)) {
-      std::vector<std::string> known(std::begin(kFunctions), std::end(kFunctions));
+    std::vector<std::string> known = function_names();
+    if (call && std::find(known.begin(), known.end(), at.peek().text) == known.end()) {
       for (const PredicateInfo& i : kPredicates) known.emplace_back(i.name);
       auto near = nearest_name(at.peek().text, known);
       return at.error("unknown predicate '" + at.peek().text + "'" +
@@ -267,6 +295,17 @@ bool holds(const Predicate& p, const MatchState& m) {
     case PredicateKind::kSameElem:
     case PredicateKind::kSameType:
       return holds_pairwise(p, m);
+    case PredicateKind::kBroadcastsTo:
+      return !whole ||
+             broadcasts_to(m.graph->value(m.values[p.values[0]]).type,
+                           m.graph->value(m.values[p.values[1]]).type, std::nullopt, m.graph->dims());
+    case PredicateKind::kVariesAlong: {
+      if (!whole) return true;
+      auto axis = evaluate_expr(p.exprs[0], m);
+      return axis && axis->kind == REGIE_ATTR_INT &&
+             broadcasts_to(m.graph->value(m.values[p.values[0]]).type,
+                           m.graph->value(m.values[p.values[1]]).type, axis->i, m.graph->dims());
+    }
     case PredicateKind::kBroadcastsToChannel: {
       if (!whole) return true;
       auto axis = evaluate_expr(p.exprs[0], m);

@@ -28,7 +28,17 @@ enum class RuleFunction : uint8_t {
   kLen,
   kAt,
   kMin,
-  kMax
+  kMax,
+  kAxes,
+  kConcat,
+  kDefault,
+  kDims,
+  kFill,
+  kIfEqual,
+  kSlice,
+  kSplat,
+  kSum,
+  kSwapLast
 };
 
 struct RuleExpr {
@@ -53,6 +63,8 @@ enum class PredicateKind : uint8_t {
   kSplat,
   kStaticShape,
   kBroadcastsToChannel,
+  kBroadcastsTo,
+  kVariesAlong,
   kCompare,
   kIn
 };
@@ -62,7 +74,7 @@ struct Predicate {
   PredicateKind kind = PredicateKind::kConst;
   CompareOp op = CompareOp::kEq;
   std::vector<uint32_t> values;  // arguments that are values, and the values inside of expressions
-  std::vector<RuleExpr> exprs;   // kCompare, kIn: left, right; kBroadcastsToChannel: the axis
+  std::vector<RuleExpr> exprs;   // kCompare, kIn: left, right; kBroadcastsToChannel, kVariesAlong: the axis
   double tolerance = 0;
   std::string text;
 };
@@ -143,8 +155,10 @@ struct RuleTest {
   std::string where;
 };
 
+// One pattern of a rule: a rule whose `match` lists several is several of these in a row, with one name.
 struct Rule {
   std::string name, doc, where;
+  uint32_t group = 0;              // index of the rule among the rules of the set
   std::vector<PatternNode> nodes;  // root last
   std::vector<uint32_t> order;  // indices in the order of matching: root first, each reached from one before
   std::vector<ValueSlot> values;  // of the match first, then those that only the replacement makes
@@ -152,13 +166,24 @@ struct Rule {
   std::vector<std::string> attrs;  // names of attribute slots
   std::vector<Let> lets;
   std::vector<Predicate> when;
+  // Conditions on values alone are asked as soon as these are bound, so that an attempt that fails does so
+  // early: by step of `order`, indices into `when`. The rest comes last.
+  std::vector<std::vector<uint32_t>> when_at;
+  std::vector<uint32_t> when_last;
   std::vector<Statement> statements;
+  // Slots of names that only other patterns of the rule have: absent here.
+  std::vector<uint32_t> absent_values, absent_attrs;
   std::vector<std::pair<uint32_t, uint32_t>> replaced;  // root result slot, slot of the replacement
-  std::vector<RuleTest> tests;
+  std::vector<RuleTest> tests;                          // with the first pattern of the rule
 };
 
 struct RuleSet {
-  std::vector<Rule> rules;
+  struct Group {
+    std::string name;
+    uint32_t first = 0, count = 0;  // its patterns
+  };
+  std::vector<Rule> rules;  // patterns
+  std::vector<Group> groups;
   std::unordered_map<NameId, std::vector<uint32_t>> by_root;
   std::unordered_map<NameId, bool> inner;  // operators that occur below a root
   uint32_t depth = 1;                      // nodes on the longest way from a root to the leaf of its pattern

@@ -36,15 +36,19 @@ struct NearMiss {
   std::string node_text;             // "node 'act1' (Op)"
   std::string stopped_at;            // "%c has 2 readers: node 'act1' (A), node 'sum3' (B)"
   uint32_t in_the_way = REGIE_NONE;  // node, where there is one
+  std::string reason;                // the same for all nodes: a key of RuleCount::reasons
+  uint32_t passed = 0;               // checks that held before it: how near it came
+  std::vector<uint32_t> reached;     // nodes that the pattern's stand for, as far as it got, but for the root
 };
 
 struct RuleCount {
   std::string name;
   uint64_t matched = 0;                                   // patches that were recorded
   uint64_t applied = 0;                                   // and taken; the others were vetoed or held back
+  std::vector<uint64_t> by_pattern;                       // of `applied`, by alternative of `match`
   uint64_t near_misses = 0;                               // nodes, at the end
   std::vector<std::pair<std::string, uint64_t>> reasons;  // of them, most frequent first
-  std::vector<NearMiss> details;                          // the first eight, at most three of one reason
+  std::vector<NearMiss> details;                          // the first: see ApplyRulesOptions
 };
 
 // In the order of the rules. Give the same object to every application of one compile: counts add up, and
@@ -62,6 +66,7 @@ struct ApplyRulesOptions {
   const std::vector<uint32_t>* changed =
       nullptr;  // nodes new or changed since the last time; NULL: look at all
   RuleStatistics* statistics = nullptr;
+  size_t details = 256, details_a_reason = 64;  // near misses that are told at length, of each rule
 };
 
 // Applies rules until none fires on the changed nodes and what reads them. One patch a match, titled "rule

@@ -54,7 +54,7 @@ bool is_output(const Graph& g, uint32_t value) {
   return std::find(r.results, r.results + r.result_count, value) != r.results + r.result_count;
 }
 
-bool uses_weight(const Rule& rule) {
+bool uses_weight(const Rule& rule) {  // the conditions of all patterns are the same
   return std::any_of(rule.when.begin(), rule.when.end(),
                      [](const Predicate& p) { return p.kind == PredicateKind::kWeight; });
 }
@@ -93,7 +93,8 @@ void free_batch(Graph& g) {
 
 }  // namespace
 
-std::vector<Variant> make_variants(const Rule& rule, const Graph& graph, const SchemaSet& schemas) {
+std::vector<Variant> make_variants(std::span<const Rule> patterns, const Graph& graph,
+                                   const SchemaSet& schemas) {
   std::vector<Variant> all;
   std::vector<uint32_t> nodes;
   graph.for_each_node([&](uint32_t n) {
@@ -103,8 +104,9 @@ std::vector<Variant> make_variants(const Rule& rule, const Graph& graph, const S
   for (uint32_t n : nodes) {
     const regie_node& node = graph.node(n);
     bool commutes = false;
-    for (const PatternNode& p : rule.nodes)
-      for (const PatternOp& o : p.ops) commutes = commutes || (p.commutative && o.op == node.op_id);
+    for (const Rule& rule : patterns)
+      for (const PatternNode& p : rule.nodes)
+        for (const PatternOp& o : p.ops) commutes = commutes || (p.commutative && o.op == node.op_id);
     if (!commutes || node.operand_count != 2 || node.operands[0] == node.operands[1]) continue;
     all.push_back({"commuted operands of " + graph.describe_node(n), true, [n](Graph& g) {
                      uint32_t a = g.node(n).operands[0], b = g.node(n).operands[1];
@@ -116,8 +118,8 @@ std::vector<Variant> make_variants(const Rule& rule, const Graph& graph, const S
   for (uint32_t v = 0; v < graph.value_count(); ++v) {
     if (!graph.is_constant(v) || graph.value(v).owner != 0) continue;
     bool weight = graph.value(v).kind == REGIE_VALUE_WEIGHT;
-    all.push_back({name_of_value(graph, v) + (weight ? " as a constant" : " as a weight"), !uses_weight(rule),
-                   [v](Graph& g) { swap_kind(g, v); }});
+    all.push_back({name_of_value(graph, v) + (weight ? " as a constant" : " as a weight"),
+                   !uses_weight(patterns[0]), [v](Graph& g) { swap_kind(g, v); }});
   }
 
   for (uint32_t n : nodes) {

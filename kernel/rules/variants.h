@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ struct Variant {
   std::function<void(Graph&)> change;  // of a fresh copy of the test's graph
 };
 
-std::vector<Variant> make_variants(const Rule& rule, const Graph& graph, const SchemaSet& schemas);
+// `patterns`: of the rule.
+std::vector<Variant> make_variants(std::span<const Rule> patterns, const Graph& graph,
+                                   const SchemaSet& schemas);
 
 }  // namespace regie

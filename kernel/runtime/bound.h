@@ -48,7 +48,8 @@ struct Step {
   uint32_t programs[2] = {0, 0};
   std::vector<Transfer> results[2];
   // Written by a run.
-  uint64_t fence_value = 0, issue_ns = 0, begin_ns = 0, end_ns = 0;
+  uint64_t fence_value = 0, wait_ns = 0, issue_ns = 0, issued_ns = 0, begin_ns = 0, end_ns = 0;
+  bool host_stamps = false;  // begin and end are of the host's clock already
 };
 
 // Where the addresses of a caller's tensor are to be put.

@@ -1,6 +1,6 @@
-// What a session's contexts share: open devices, loaded kernels, weights on their devices, and the plans of
-// the shapes in use. A plan holds what depends on the shapes alone, so that contexts share its executables
-// too.
+// What a session's contexts share: open devices, loaded kernels, weights on their devices. Plans of shapes
+// are a context's own: an executable carries the addresses of the launch it is at, so two runs that share one
+// would meet in it.
 #pragma once
 
 #include <memory>
@@ -47,7 +47,6 @@ struct SessionCore {
   std::vector<DeviceWeights> weights;          // by device
   std::vector<std::vector<uint32_t>> streams;  // by device: the stream numbers in use, ascending; never empty
   std::mutex prepare_mutex;                    // one preparation at a time
-  std::vector<std::weak_ptr<const ShapePlan>> plans;
   std::mutex pool_mutex;
   std::vector<std::unique_ptr<Context>> pool;
 
@@ -62,8 +61,7 @@ struct SessionCore {
   uint64_t timeout_ns(const Device& device) const;
   uint32_t threads_of(const ModelTask& task) const;
 
-  // The plan for these values of the symbols: one in use, or a new one.
-  Result<std::shared_ptr<const ShapePlan>> plan_for(const std::vector<int64_t>& symbols, bool* is_new);
+  Result<std::shared_ptr<const ShapePlan>> make_plan(std::vector<int64_t> symbols);
 };
 
 Result<std::shared_ptr<SessionCore>> make_core(std::shared_ptr<const Model> model,

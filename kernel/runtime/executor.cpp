@@ -17,6 +17,9 @@ uint64_t host_ns() {
                                    .count());
 }
 
+// What a stream calls before and after a copy that its device does not time.
+void stamp(void* place) { *static_cast<uint64_t*>(place) = host_ns(); }
+
 }  // namespace
 
 Status RunState::execute(Bound& bound) {
@@ -25,6 +28,7 @@ Status RunState::execute(Bound& bound) {
   clear_plugin_failure();
   Status status;
   try {
+    if (profiling_) read_clocks();
     status = run_program(bound, 0);
     if (status.ok()) status = wait_all();
     for (size_t i = 0; status.ok() && i < bound.outputs.size(); ++i) status = transfer(bound.outputs[i]);
@@ -47,6 +51,7 @@ Status RunState::execute(Bound& bound) {
 Status RunState::run_program(Bound& bound, uint32_t program) {
   for (Step& step : bound.programs[program]) {
     issued_.push_back(&step);
+    if (profiling_) step.wait_ns = step.host_waits.empty() ? 0 : host_ns();
     for (const Step* producer : step.host_waits) REGIE_TRY(wait_fence(*producer));
     if (step.kind == Step::kIf)
       REGIE_TRY(run_branch(bound, step));
@@ -67,7 +72,10 @@ Status RunState::issue(Step& step) {
   // Stamps also tell which task failed on a stream that runs on its own.
   const bool timed = profiling_ || !stream.is_inline;
   step.begin_ns = step.end_ns = kNever;
-  if (profiling_) step.issue_ns = host_ns();
+  if (profiling_) {
+    step.issue_ns = host_ns();
+    step.host_stamps = step.kind == Step::kCopy;
+  }
   regie_status code = REGIE_OK;
   if (step.kind == Step::kLaunch) {
     step.launch.begin_ns = timed ? &step.begin_ns : nullptr;
@@ -75,22 +83,24 @@ Status RunState::issue(Step& step) {
     code = table.launch(stream.stream.get(), step.executable, &step.launch);
   } else if (step.kind == Step::kCopy) {
     const regie_tensor& to = step.launch.results[0];
-    if (profiling_ && stream.is_inline) step.begin_ns = table.now(step.device->handle());
-    code = table.copy(stream.stream.get(), step.direction, to.data, step.launch.operands[0].data, to.bytes);
-    if (profiling_ && stream.is_inline) step.end_ns = table.now(step.device->handle());
+    if (profiling_) code = table.call_host(stream.stream.get(), stamp, &step.begin_ns);
+    if (code == REGIE_OK)
+      code = table.copy(stream.stream.get(), step.direction, to.data, step.launch.operands[0].data, to.bytes);
+    if (profiling_ && code == REGIE_OK) code = table.call_host(stream.stream.get(), stamp, &step.end_ns);
   }
   if (code == REGIE_OK && step.signals) {
     step.fence_value = ++stream.issued;
     code = table.fence_signal(stream.stream.get(), stream.fence.get(), step.fence_value);
   }
+  if (profiling_) step.issued_ns = host_ns();
   if (code == REGIE_OK) return {};
   return stream.is_inline ? failed(code, step) : stream_failed(code, stream, &step);
 }
 
 Status RunState::run_branch(Bound& bound, Step& step) {
   if (profiling_) {
-    step.issue_ns = host_ns();
-    step.begin_ns = step.device->table().now(step.device->handle());
+    step.issue_ns = step.issued_ns = step.begin_ns = host_ns();
+    step.host_stamps = true;
   }
   REGIE_TRY(wait_all());
   REGIE_TRY(transfer(step.condition));
@@ -98,7 +108,7 @@ Status RunState::run_branch(Bound& bound, Step& step) {
   REGIE_TRY(run_program(bound, step.programs[taken]));
   REGIE_TRY(wait_all());
   for (Transfer& t : step.results[taken]) REGIE_TRY(transfer(t));
-  if (profiling_) step.end_ns = step.device->table().now(step.device->handle());
+  if (profiling_) step.end_ns = host_ns();
   return {};
 }
 
@@ -202,10 +212,23 @@ void RunState::drain() {
   }
 }
 
+// A device whose clock is the host's own reads between two readings of that.
+void RunState::read_clocks() {
+  for (size_t d = 0; d < clock_offsets_.size(); ++d) {
+    const Device& device = *core_->devices[d];
+    const uint64_t before = host_ns(), now = device.table().now(device.handle()), after = host_ns();
+    clock_offsets_[d] =
+        before <= now && now <= after ? 0 : static_cast<int64_t>(before + (after - before) / 2 - now);
+  }
+}
+
 void RunState::keep_times() {
-  for (const Step* s : issued_)
-    times_.push_back({s->program, s->task, s->issue_ns, s->begin_ns == kNever ? 0 : s->begin_ns,
-                      s->end_ns == kNever ? 0 : s->end_ns});
+  for (const Step* s : issued_) {
+    const int64_t offset = s->host_stamps || !s->stream ? 0 : clock_offsets_[s->stream->device];
+    auto on_host = [&](uint64_t ns) { return ns == kNever ? 0 : ns + static_cast<uint64_t>(offset); };
+    times_.push_back({s->program, s->task, s->wait_ns ? s->wait_ns : s->issue_ns, s->issue_ns, s->issued_ns,
+                      on_host(s->begin_ns), on_host(s->end_ns)});
+  }
 }
 
 }  // namespace regie

@@ -84,8 +84,7 @@ Status RunState::find_bound(std::span<const regie_tensor> inputs, Bound** bound)
     if (last_ == oldest->get()) last_ = nullptr;
     bounds_.erase(oldest);
   }
-  bool is_new = false;
-  REGIE_ASSIGN(std::shared_ptr<const ShapePlan> plan, core_->plan_for(symbols, &is_new));
+  REGIE_ASSIGN(std::shared_ptr<const ShapePlan> plan, core_->make_plan(std::move(symbols)));
   REGIE_ASSIGN(std::unique_ptr<Bound> made, Bound::make(*core_, std::move(plan), streams_));
   ++statistics_.shapes_prepared;
   statistics_.last_shape_change = shape_change(inputs);
@@ -131,7 +130,9 @@ Status RunState::run(std::span<const regie_tensor> inputs, std::span<regie_tenso
 
 void RunState::set_profiling(bool on) {
   profiling_ = on;
-  if (on) times_.reserve(issued_.capacity());
+  if (!on) return;
+  times_.reserve(issued_.capacity());
+  clock_offsets_.resize(core_->devices.size());
 }
 
 }  // namespace regie

@@ -59,6 +59,7 @@ class RunState {
   Status stream_failed(regie_status code, RunStream& stream, const Step* waited_for);
   const Step* unfinished() const;
   void drain();
+  void read_clocks();
   void keep_times();
 
   SessionCore* core_ = nullptr;       // outlives this
@@ -71,6 +72,7 @@ class RunState {
   std::vector<void*> output_addresses_;
   std::vector<Step*> issued_;  // of this run, in order
   std::vector<TaskTime> times_;
+  std::vector<int64_t> clock_offsets_;  // by device: host's clock less its own, of this run
   bool profiling_ = false;
   bool failed_ = false;     // errors stick to streams: new ones are needed
   bool timed_out_ = false;  // work may still be going on

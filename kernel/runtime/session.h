@@ -27,10 +27,13 @@ struct RunStatistics {
   std::string last_shape_change;  // "x.0: 1 -> 7": why the last preparation was needed
 };
 
-struct TaskTime {  // one a task of the last profiled run
+// One a task of the last profiled run, all on the host's clock (steady_clock): a device's own clock is set
+// beside it at the start of the run.
+struct TaskTime {
   uint32_t program, task;
-  uint64_t issue_ns, begin_ns,
-      end_ns;  // host's clock; device's clock, 0 where the device does not tell (copies)
+  uint64_t wait_ns;  // the host began to wait for what had to end before; issue_ns: it did not wait
+  uint64_t issue_ns, issued_ns;  // the host handed it to the device
+  uint64_t begin_ns, end_ns;     // it ran; 0: nobody tells
 };
 
 class Context;

@@ -189,6 +189,9 @@ class Printer {
   void engines() {
     const regie_graph& v = g_.view();
     if (!options_.assignments || v.engine_count == 0) return;
+    bool placed = false;
+    g_.for_each_node([&](uint32_t n) { placed = placed || g_.node(n).engine != REGIE_NONE; });
+    if (!placed) return;
     out_ += " on ";
     for (uint32_t i = 0; i < v.engine_count; ++i) {
       const regie_engine_ref& e = v.engines[i];

@@ -175,18 +175,35 @@ TEST(Abi, OneNameFromTwoPluginsNamesBoth) {
   check_good(*host, "abi-good");
 }
 
-TEST(Abi, MessagesOfOneNameDoNotMeet) {
-  const auto host = host_of({case_folder("proto-a"), case_folder("proto-b")});
+// Two plug-ins whose messages have one name and different fields: each must get its own back.
+void check_messages(PluginHost& host, const std::string& first, const std::string& second) {
   regie_pass *a = nullptr, *b = nullptr;
-  const Status made_a = create_pass(*host, "abi-proto-a", {{"text", "hello"}}, &a);
+  const Status made_a = create_pass(host, first, {{"text", "hello"}}, &a);
   ASSERT_TRUE(made_a.ok()) << made_a.to_string();
-  const Status made_b = create_pass(*host, "abi-proto-b", {{"text", "hello"}}, &b);
+  const Status made_b = create_pass(host, second, {{"text", "hello"}}, &b);
   ASSERT_TRUE(made_b.ok()) << made_b.to_string();
   // Field 1 and field 7, both of wire type 2 (length, bytes), by protobuf's encoding.
-  EXPECT_EQ(words_of_run(*host, "abi-proto-a", a), "\x0a\x05hello");
-  EXPECT_EQ(words_of_run(*host, "abi-proto-b", b), "\x3a\x05hello");
-  host->pass("abi-proto-a")->table->destroy(a);
-  host->pass("abi-proto-b")->table->destroy(b);
+  EXPECT_EQ(words_of_run(host, first, a), "\x0a\x05hello");
+  EXPECT_EQ(words_of_run(host, second, b), "\x3a\x05hello");
+  host.pass(first)->table->destroy(a);
+  host.pass(second)->table->destroy(b);
+}
+
+TEST(Abi, MessagesOfOneNameDoNotMeet) {
+  const auto host = host_of({case_folder("proto-a"), case_folder("proto-b")});
+  check_messages(*host, "abi-proto-a", "abi-proto-b");
+}
+
+TEST(Abi, TwoProtobufLibrariesDoNotMeet) {
+  const auto host = host_of({case_folder("own-proto-a"), case_folder("own-proto-b")});
+  check_messages(*host, "abi-own-proto-a", "abi-own-proto-b");
+  // Both really brought theirs, beside the one that this process has.
+  std::ifstream maps("/proc/self/maps");
+  const std::string mapped{std::istreambuf_iterator<char>(maps), {}};
+  for (const std::string copy : {"a", "b"})
+    EXPECT_NE(mapped.find(case_folder("own-proto-" + copy) + "/libabi-own-proto-" + copy + ".so"),
+              std::string::npos)
+        << mapped;
 }
 
 TEST(Abi, TwoCopiesOfOneLibraryDoNotMeet) {

@@ -157,6 +157,32 @@ void fan_drop_readers(benchmark::State& state) {
 void fan_replace_popular(benchmark::State& state) {
   timed(state, fan, [](auto& g) { drop_identities(*g, 1, [](uint32_t n) { return n == 0; }); });
 }
+// A node that 50,000 others wait for is taken out: they wait for what it waited for.
+void control_fan_drop(benchmark::State& state) {
+  const auto make = [] {
+    auto g = std::make_unique<Graph>();
+    NodeSpec spec;
+    spec.op = "Make";
+    spec.result_count = 0;
+    const uint32_t first = g->add_node(0, spec);
+    spec.control = {first};
+    const uint32_t gate = g->add_node(0, spec);
+    spec.control = {gate};
+    for (uint32_t i = 0; i < kReaders; ++i) g->add_node(0, spec);
+    return g;
+  };
+  timed(state, make, [](auto& g) {
+    test::FakeOpSet ops;
+    Edit edit(*g);
+    need(edit.begin("drop gate", 1), "begin");
+    need(edit.remove(1), "remove");
+    need(edit.commit(), "commit");
+    auto outcome = edit.apply(ops);
+    need(outcome.ok() ? Status() : outcome.status(), "apply");
+    need(verify(*g), "verify");
+    if (g->control_readers(0).size() != kReaders) std::exit(1);
+  });
+}
 // All new nodes stand before the last reader, so each patch must move the readers of what it replaced.
 void chain_repair_order(benchmark::State& state) {
   timed(state, chain, [](auto& g) {
@@ -203,6 +229,7 @@ REGIE_SCALE("ir_scale/fan/print", print_graph, fan, fan);
   BENCHMARK(f)->Name(name)->UseManualTime()->Iterations(3)->Unit(benchmark::kMillisecond)
 REGIE_SCALE_PLAIN("ir_scale/chain/drop_50000_nodes", chain_drop);
 REGIE_SCALE_PLAIN("ir_scale/fan/drop_50000_readers", fan_drop_readers);
+REGIE_SCALE_PLAIN("ir_scale/control_fan/drop_gate", control_fan_drop);
 REGIE_SCALE_PLAIN("ir_scale/fan/replace_popular", fan_replace_popular);
 REGIE_SCALE_PLAIN("ir_scale/chain/repair_order", chain_repair_order);
 REGIE_SCALE_PLAIN("ir_scale/insert_at_one_place", insert_at_one_place);

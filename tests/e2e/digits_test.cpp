@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "regie_test_paths.h"
 #include "support/alloc_counter.h"
@@ -71,6 +72,34 @@ TEST_P(DigitsTest, AccuracyAndSameAnswersAsOnnxRuntime) {
     right += answer(scores, i) == d.labels.as<int64_t>()[static_cast<size_t>(i)];
   }
   EXPECT_GE(right, 350) << "accuracy below 97 %";
+}
+
+TEST_P(DigitsTest, ContextsOfOneSessionOnManyThreads) {
+  Digits d;
+  ModelPtr model = compile_file(kFolder + "digits.onnx", options());
+  ASSERT_TRUE(model) << regie_last_error();
+  Runner runner(model);
+  ASSERT_TRUE(runner.ready()) << regie_last_error();
+  std::vector<Runner> runners(3, runner);  // with the first one as many contexts as "null" has streams
+  std::vector<int> wrong(runners.size());
+  std::vector<std::string> words(runners.size());
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < runners.size(); ++t) {
+    runners[t] = runner.sibling();
+    threads.emplace_back([&, t] {
+      for (int64_t i = 0; i < 150; ++i) {
+        const int64_t batch = 1 + i / 10 % 3, first = (37 * i + 90 * static_cast<int64_t>(t)) % 350;
+        auto out = runners[t].run({{"x", rows(d.images, first, batch)}});
+        if (runners[t].status() != REGIE_OK)
+          words[t] = regie_last_error();
+        else
+          wrong[t] += !close(out.at("scores"), rows(d.scores, first, batch));
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong, std::vector<int>(runners.size())) << "wrong answers by thread";
+  EXPECT_EQ(words, std::vector<std::string>(runners.size())) << "failures by thread";
 }
 
 TEST_P(DigitsTest, OfflineModelInANewProcess) {

@@ -1,11 +1,11 @@
-// docs/plugin.md is followed to the letter: its files are written, its commands run, against an installed
-// Regie.
+// docs/plugin.md and docs/overlay.md are followed to the letter: their files are written, their commands run,
+// against an installed Regie.
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <map>
+#include <algorithm>
 #include <sstream>
 
+#include "cli/npy.h"
 #include "regie_test_paths.h"
 #include "support/process.h"
 
@@ -54,38 +54,48 @@ std::string file_named_in(const std::string& text) {
   return found;
 }
 
-TEST(Documents, PluginPageWorksAsItIsWritten) {
-  Scratch scratch;
-  const std::string prefix = scratch.path("prefix");
-  const ProcessResult install =
-      run_shell(shell_word(REGIE_TEST_CMAKE) + " --install " + shell_word(REGIE_TEST_BUILD_DIR) +
-                " --prefix " + shell_word(prefix));
-  ASSERT_EQ(install.exit_code, 0) << install.err;
-  fs::copy(std::string(REGIE_TEST_MODELS_DIR) + "/digits/digits.onnx", scratch.path("model.onnx"));
-  scratch.write("relu.rg",
-                "graph @g(%x: f32[4]) -> (%b) {\n  %a: f32[4] = Relu(%x)\n  %b: f32[4] = Relu(%a)\n}\n");
-
-  std::string commands;
-  size_t files = 0;
-  for (const Block& block : blocks_of(slurp(std::string(REGIE_TEST_SOURCE_DIR) + "/docs/plugin.md"))) {
-    if (block.kind.empty()) {
-      if (block.text.find("$PREFIX") != std::string::npos) commands = block.text;
-      continue;
+// Writes the page's files below the scratch folder, each named before its block, and runs its commands there,
+// with a prefix that was just installed.
+class Page {
+ public:
+  explicit Page(const std::string& name) {
+    const ProcessResult install =
+        run_shell(shell_word(REGIE_TEST_CMAKE) + " --install " + shell_word(REGIE_TEST_BUILD_DIR) +
+                  " --prefix " + shell_word(prefix()));
+    EXPECT_EQ(install.exit_code, 0) << install.err;
+    for (const Block& block : blocks_of(slurp(std::string(REGIE_TEST_SOURCE_DIR) + "/docs/" + name))) {
+      if (block.kind.empty()) {
+        if (block.text.find("$PREFIX") != std::string::npos) commands_ = block.text;
+        continue;
+      }
+      const std::string file = file_named_in(block.before);
+      fs::create_directories(fs::path(scratch.path(file)).parent_path());
+      scratch.write(file, block.text);
+      files.push_back(file);
     }
-    std::string name = block.kind == "toml" ? "my-pipeline.toml" : file_named_in(block.before);
-    fs::create_directories(fs::path(scratch.path(name)).parent_path());
-    scratch.write(name, block.text);
-    ++files;
   }
-  ASSERT_EQ(files, 3u);
-  ASSERT_TRUE(fs::exists(scratch.path("my-pass/CMakeLists.txt")) &&
-              fs::exists(scratch.path("my-pass/merge_relu.cpp")));
-  ASSERT_NE(commands, "");
-  const std::string start = "set -e; cd " + shell_word(scratch.path()) +
-                            "; export PREFIX=" + shell_word(prefix) + " CXX=" + shell_word(REGIE_TEST_CXX) +
-                            "\n";
-  const ProcessResult r = run_shell(start + commands);
-  ASSERT_EQ(r.exit_code, 0) << commands << r.out << r.err;
+  std::string prefix() const { return scratch.path("prefix"); }
+  ProcessResult run() const {
+    EXPECT_NE(commands_, "");
+    return run_shell("set -e; cd " + shell_word(scratch.path()) + "; export PREFIX=" + shell_word(prefix()) +
+                     " CXX=" + shell_word(REGIE_TEST_CXX) + "\n" + commands_);
+  }
+  Scratch scratch;
+  std::vector<std::string> files;
+
+ private:
+  std::string commands_;
+};
+
+TEST(Documents, PluginPageWorksAsItIsWritten) {
+  Page page("plugin.md");
+  fs::copy(std::string(REGIE_TEST_MODELS_DIR) + "/digits/digits.onnx", page.scratch.path("model.onnx"));
+  page.scratch.write("relu.rg",
+                     "graph @g(%x: f32[4]) -> (%b) {\n  %a: f32[4] = Relu(%x)\n  %b: f32[4] = Relu(%a)\n}\n");
+  EXPECT_EQ(page.files, (std::vector<std::string>{"my-pass/CMakeLists.txt", "my-pass/merge_relu.cpp",
+                                                  "my-pipeline.toml"}));
+  const ProcessResult r = page.run();
+  ASSERT_EQ(r.exit_code, 0) << r.out << r.err;
   EXPECT_NE(r.out.find("rewrite merge-relu"), std::string::npos) << r.out;
   // One Relu is left.
   const size_t graph = r.out.find("graph @g");
@@ -93,7 +103,46 @@ TEST(Documents, PluginPageWorksAsItIsWritten) {
   const size_t relu = r.out.find("Relu(%x)", graph);
   EXPECT_NE(relu, std::string::npos) << r.out;
   EXPECT_EQ(r.out.find("Relu(%a)", graph), std::string::npos) << r.out;
-  EXPECT_TRUE(fs::exists(scratch.path("model.rgm")));
+  EXPECT_TRUE(fs::exists(page.scratch.path("model.rgm")));
+}
+
+// Every file of the installation with its size and time.
+std::vector<std::string> state_of(const std::string& folder) {
+  std::vector<std::string> state;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file())
+      state.push_back(entry.path().string() + " " + std::to_string(entry.file_size()) + " " +
+                      std::to_string(entry.last_write_time().time_since_epoch().count()));
+  std::sort(state.begin(), state.end());
+  return state;
+}
+
+// An operator of the overlay's own is inferred, folded, fused and run, and nothing of the installation
+// changes.
+TEST(Documents, OverlayPageWorksAsItIsWritten) {
+  Page page("overlay.md");
+  ASSERT_EQ(page.files.size(), 6u);
+  constexpr int64_t kRows = 3;
+  std::vector<float> x;
+  for (int i = 0; i < kRows * 4; ++i) x.push_back(static_cast<float>(i) / 4 - 1);
+  const int64_t dims[] = {kRows, 4};
+  const regie_tensor tensor{REGIE_F32, 0, 2, dims, nullptr, x.data(), x.size() * sizeof(float)};
+  ASSERT_TRUE(cli::write_npy(page.scratch.path("x.npy"), tensor).ok());
+  const auto before = state_of(page.prefix());
+  const ProcessResult r = page.run();
+  ASSERT_EQ(r.exit_code, 0) << r.out << r.err;
+  EXPECT_EQ(state_of(page.prefix()), before);
+
+  EXPECT_NE(r.out.find("ok   acme-affine: 2 tests"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("rule acme-affine x1"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("fold acme.Affine x1"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("(acme.Affine) on cpu, kernel reference acme.Affine"), std::string::npos) << r.out;
+  const auto y = cli::read_npy(page.scratch.path("out/y.npy"));
+  ASSERT_TRUE(y.ok()) << y.status().to_string();
+  ASSERT_EQ(y->count(), kRows * 4);
+  const float s[] = {1, 2, 3, 4}, b[] = {0.5f, 0.25f, 0.125f, 1};
+  for (size_t i = 0; i < x.size(); ++i)
+    EXPECT_FLOAT_EQ(y->as<float>()[i], x[i] * (s[i % 4] * s[i % 4] + b[i % 4]) + b[i % 4]) << i;
 }
 
 }  // namespace

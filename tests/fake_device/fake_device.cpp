@@ -157,6 +157,9 @@ struct regie_executable {
   fake::Program program;
   std::vector<int64_t> operand_counts, result_counts;
   std::vector<const void*> prepared;  // host addresses of the constants
+  // As on a real device, an executable serves one run at a time: the host must not share one between
+  // contexts.
+  mutable std::atomic<bool> busy{false};
 };
 
 namespace {
@@ -261,6 +264,8 @@ regie_status launch(regie_stream* s, const regie_executable* e, const regie_laun
     uint64_t *begin = l->begin_ns, *end = l->end_ns;
     s->enqueue([s, e, in, out, scratch, begin, end] {
       if (s->failed()) return;
+      if (e->busy.exchange(true)) throw sdk::Failure(REGIE_DEVICE, "an executable runs twice at once");
+      const std::shared_ptr<void> leave(nullptr, [e](void*) { e->busy = false; });
       if (begin) *begin = now_ns();
       fake::run(e->program, in, out, scratch, e->prepared);
       if (end) *end = now_ns();

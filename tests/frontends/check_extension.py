@@ -35,3 +35,16 @@ helped = run(REGIE_PLUGIN_PATH=plugins)
 assert helped.returncode == 0, helped.stderr
 y = np.load(f"{folder}/y.npy")
 assert np.array_equal(y, np.array([0, 3, 6], np.float32)), y
+
+# It is element-wise, so it is one node with what follows; on more elements than a tile has, too.
+x = np.random.default_rng(3).standard_normal(5000).astype(np.float32)
+np.save(f"{folder}/x.npy", x)
+helped = run(REGIE_PLUGIN_PATH=plugins)
+assert helped.returncode == 0, helped.stderr
+assert np.array_equal(np.load(f"{folder}/y.npy"), np.maximum(np.float32(1.5) * x, 0))
+done = subprocess.run([regie, "compile", f"{folder}/model.onnx", "-o", f"{folder}/model.rgm", "--dump", f"{folder}/dump"],
+                      capture_output=True, text=True, env={**os.environ, "REGIE_PLUGIN_PATH": plugins})
+assert done.returncode == 0, done.stderr
+stages = sorted(n for n in os.listdir(f"{folder}/dump") if n.endswith("-group.rg"))
+text = open(f"{folder}/dump/{stages[-1]}").read()
+assert "regie.Pointwise(%x)" in text and "com.example.Triple(%" in text, text

@@ -1,7 +1,10 @@
 """Compares the table of plugins/frontends/onnx/operators.cpp with the operator schemas of the onnx package.
 
+check_operators.py OPERATORS.CPP PAGE [--write]
+
 For each operator: every version that ONNX has defined is listed, and at every supported version the attributes, their
-kinds and the number of inputs are ONNX's. Exits 1 with one line a difference.
+kinds and the number of inputs are ONNX's. PAGE (docs/operators.md) must list just these operators and versions; --write makes it
+so. Exits 1 with one line a difference.
 """
 import re
 import sys
@@ -33,6 +36,33 @@ def table(path):
         assert forms, m[1]
         operators[m[1]] = ([int(v) for v in m[2].split()], forms)
     return operators, oldest, newest
+
+
+def page(operators, newest):
+    """docs/operators.md: what is read, at which versions, and what of ONNX is not."""
+    latest = {}
+    for s in onnx.defs.get_all_schemas_with_history():
+        if s.domain == "" and s.since_version <= newest and s.since_version >= latest.get(s.name, (0, False))[0]:
+            latest[s.name] = (s.since_version, s.deprecated)
+    lines = ["# Operators", "",
+             f"The operators of ONNX that the frontend reads, of operator sets 7 to {newest}, and the versions of each. `regie plugins describe",
+             "ops-standard` lists those that kernels exist for. Made and checked by `tests/frontends/check_operators.py`; each version is compared",
+             "with ONNX Runtime by `check_opsets.py`.", "", "| operator | versions |", "|---|---|"]
+    for name, (versions, forms) in operators.items():
+        read = [v for v in versions if v >= forms[0][0]]
+        lines.append(f"| {name} | {', '.join(map(str, read))} |")
+    missing = sorted(n for n, (_, gone) in latest.items() if n not in operators and not gone)
+    lines += ["", "Not read (a model that has one is refused, with all such operators in one message):", ""]
+    line = ""
+    for n in missing:
+        if len(line) + len(n) > 124:
+            lines.append(line.rstrip())
+            line = ""
+        line += n + (", " if n != missing[-1] else ".")
+    lines += [line, "",
+              "How many elements NonZero and Compress pick must be known when the model is compiled: their input or condition is constant, or",
+              "computed from shapes. The scales of Resize, the axis and length of DFT and the step of STFT must be constant likewise."]
+    return "\n".join(lines) + "\n"
 
 
 def main():
@@ -68,6 +98,11 @@ def main():
             if (form[2], form[3]) != (least, most):
                 problems.append(f"{name} at {opset}: {form[2]}..{form[3]} inputs, ONNX has {least}..{most}")
             compared += 1
+    path, wanted = sys.argv[2], page(operators, newest)
+    if "--write" in sys.argv:
+        open(path, "w").write(wanted)
+    elif open(path).read() != wanted:
+        problems.append(f"{path} is not what the table says; run {sys.argv[0]} with --write")
     for p in dict.fromkeys(problems):
         print(p)
     print(f"{len(operators)} operators, {compared} versions compared, {len(problems)} differences")

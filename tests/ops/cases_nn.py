@@ -188,6 +188,8 @@ def activation_nodes(v, name, x, y):
         return [helper.make_node("Identity", [x], [y])], attrs
     if name == "Swish":
         return [helper.make_node("Sigmoid", [x], ["s"]), helper.make_node("Mul", [x, "s"], [y])], attrs
+    if name in ("Gelu", "GeluTanh"):
+        return [helper.make_node("Gelu", [x], [y], approximate="tanh" if name == "GeluTanh" else "none")], attrs
     if name == "Clip":
         low = [helper.make_node("Constant", [], [n], value_float=f) for n, f in (("low", -alpha), ("high", beta))]
         to_type = [helper.make_node("CastLike", [n, x], [n + "_t"]) for n in ("low", "high")]
@@ -201,7 +203,8 @@ def activation_nodes(v, name, x, y):
     return [helper.make_node(name, [x], [y], **given)], attrs
 
 
-ACTIVATIONS = ["", "Relu", "LeakyRelu", "Sigmoid", "Tanh", "HardSigmoid", "HardSwish", "Clip", "Elu", "Swish"]
+ACTIVATIONS = ["", "Relu", "LeakyRelu", "Sigmoid", "Tanh", "HardSigmoid", "HardSwish", "Clip", "Elu", "Swish", "Gelu",
+               "GeluTanh"]
 
 
 def fused_conv(writer, v):

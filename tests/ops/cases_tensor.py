@@ -205,6 +205,10 @@ def reductions(writer, v):
                 operands.append(np.array(axes, I64))
             reference = x.size > 0 and bool(shape) and elem[0] == "f" and not attrs.get("noop_with_empty_axes")
             writer.add(op, operands, reference=reference, **attrs)
+    # Sums of these do not fit where the results do.
+    writer.add("ReduceL2", [np.array([50000], np.int32)], reference=False)
+    writer.add("ReduceL2", [np.array([[30000, 40000], [-3, 4]], np.int32), np.array([1], I64)], reference=False)
+    writer.add("ReduceMean", [np.array([2147483647, 3, 2147483647, 2], np.int32)], reference=False)
     for op in ("ArgMax", "ArgMin"):
         for _ in range(40):
             shape = v.shape(1, 4, zeros=False)

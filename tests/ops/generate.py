@@ -15,6 +15,8 @@ import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import cases_elementwise  # noqa: E402
+import cases_fused  # noqa: E402
+import cases_more  # noqa: E402
 import cases_nn  # noqa: E402
 import cases_tensor  # noqa: E402
 import schemas  # noqa: E402
@@ -31,7 +33,7 @@ def main():
     parser.add_argument("--report", action="store_true", help="print how many cases each operator has, and their source")
     options = parser.parse_args()
     writer = Writer(options.folder, schemas.load())
-    families = itertools.chain(*(m.FAMILIES for m in (cases_elementwise, cases_nn, cases_tensor)))
+    families = itertools.chain(*(m.FAMILIES for m in (cases_elementwise, cases_nn, cases_tensor, cases_more, cases_fused)))
     for number, family in enumerate(families):
         for round_ in range(options.scale):
             family(writer, Values(np.random.default_rng([options.seed, number, round_])))

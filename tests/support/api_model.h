@@ -46,8 +46,13 @@ class Runner {
     regie_session* s = nullptr;
     if (regie_session_create(model_.get(), list.data(), list.size(), &s)) return;
     session_.reset(s, regie_session_release);
-    regie_context* c = nullptr;
-    if (!regie_context_acquire(s, &c)) context_.reset(c, regie_context_release);
+    acquire();
+  }
+  // Another context of the same session.
+  Runner sibling() const {
+    Runner r = *this;
+    r.acquire();
+    return r;
   }
   bool ready() const { return context_ != nullptr; }
   // Outputs by name, copied; empty and a test failure if the run failed.
@@ -72,6 +77,12 @@ class Runner {
   regie_context* context() { return context_.get(); }
 
  private:
+  void acquire() {
+    regie_context* c = nullptr;
+    context_.reset();
+    if (!regie_context_acquire(session_.get(), &c)) context_.reset(c, regie_context_release);
+  }
+
   ModelPtr model_;
   std::shared_ptr<regie_session> session_;
   std::shared_ptr<regie_context> context_;

@@ -30,7 +30,7 @@ TEST_P(Convolution, EqualsPlainLoops) {
     EXPECT_GT(answer.cost_ns, 0);
     const uint32_t threads = 1 + n % 2;
     const Kernel kernel = cpu.engine.compile(*node, threads);
-    ASSERT_EQ(kernel.format, "host_cpu.onednn/1");
+    ASSERT_EQ(kernel.format, "host_cpu.onednn/2");
     packed += !kernel.weights.empty();
     ASSERT_LE(difference(conv_by_loops(c, *node), cpu.device.run(kernel, *node, {threads, 1})), kTolerance);
     if (c.residual) {
@@ -59,7 +59,11 @@ TEST(HostCpu, AnswersByReferenceKernelWhereOneDnnDoesNot) {
   HostCpu cpu;
   auto ask = [&](const Node& node) { return cpu.engine.ask(node); };
   const Node relu("Relu", {}, {random_floats({2, 3}, 1)}, {zeros(REGIE_F32, {2, 3})});
-  EXPECT_TRUE(ask(relu).can && ask(relu).reference);
+  EXPECT_TRUE(ask(relu).can && !ask(relu).reference) << "element-wise operators have loops of their own";
+  EXPECT_EQ(cpu.engine.compile(relu).format, "host_cpu.pointwise/1");
+  const Node softmax("Softmax", {attr("axis", int64_t{1})}, {random_floats({2, 3}, 1)},
+                     {zeros(REGIE_F32, {2, 3})});
+  EXPECT_TRUE(ask(softmax).can && !ask(softmax).reference);
   const Node half("Conv", {attr("pads", Ints{0, 0, 0, 0})},
                   {zeros(REGIE_F16, {1, 2, 4, 4}), constant(zeros(REGIE_F16, {2, 2, 3, 3}))},
                   {zeros(REGIE_F16, {1, 2, 2, 2})});
@@ -171,6 +175,61 @@ TEST(HostCpu, SurvivesDamagedKernels) {
   damage(cpu.device, cpu.engine.compile(soft), soft);
   Kernel unknown{"vendor.format/1", "", "x", 0, {}, {}, 0};
   EXPECT_EQ(cpu.device.try_load(unknown), REGIE_UNSUPPORTED);
+}
+
+// Element-wise kernels: both operands stretched, in short rows, long rows and one by one, with one and two
+// threads, in place, at another size than they were compiled for.
+TEST(HostCpu, ElementWiseKernelsBroadcast) {
+  need_reference_kernels();
+  HostCpu cpu;
+  const std::vector<std::pair<Ints, Ints>> shapes = {{{5, 7}, {5, 7}},
+                                                     {{3, 1, 49}, {4, 1}},
+                                                     {{64, 3, 7, 7}, {3, 1, 1}},
+                                                     {{2, 3000}, {3000}},
+                                                     {{2000, 300}, {2000, 1}},
+                                                     {{1}, {1}},
+                                                     {{}, {4, 5}},
+                                                     {{9, 1, 17}, {1, 40, 1}},
+                                                     {{70, 6, 33}, {70, 1, 33}},
+                                                     {{4, 128, 300}, {128, 1}},
+                                                     {{33, 257}, {257}}};
+  for (const auto& [a, b] : shapes) {
+    const size_t rank = std::max(a.size(), b.size());
+    Ints y(rank, 1), wide_a = a, wide_b = b;
+    wide_a.insert(wide_a.begin(), rank - a.size(), 1);
+    wide_b.insert(wide_b.begin(), rank - b.size(), 1);
+    for (size_t i = 0; i < rank; ++i) y[i] = std::max(wide_a[i], wide_b[i]);
+    Node node("Sub", {}, {random_floats(a, 1), random_floats(b, 2)}, {zeros(REGIE_F32, y)});
+    TensorData want = zeros(REGIE_F32, y);
+    each(y, [&](const Ints& at) {
+      Ints from_a = at, from_b = at;
+      for (size_t i = 0; i < rank; ++i) {
+        if (wide_a[i] == 1) from_a[i] = 0;
+        if (wide_b[i] == 1) from_b[i] = 0;
+      }
+      want.as<float>()[offset(y, at)] = node.operands[0].as<float>()[offset(wide_a, from_a)] -
+                                        node.operands[1].as<float>()[offset(wide_b, from_b)];
+    });
+    for (uint32_t threads : {1u, 2u}) {
+      const Kernel kernel = cpu.engine.compile(node, threads);
+      ASSERT_EQ(kernel.format, "host_cpu.pointwise/1");
+      EXPECT_EQ(difference({want}, cpu.device.run(kernel, node, {threads, 2})), 0);
+      if (a == y) {
+        EXPECT_EQ(difference({want}, cpu.device.run(kernel, node, {threads, 2, 0})), 0);
+      }
+    }
+  }
+}
+
+TEST(HostCpu, SurvivesDamagedElementWiseKernels) {
+  need_reference_kernels();
+  HostCpu cpu;
+  Node node("Clip", {}, {random_floats({70}, 1), constant(floats({}, {-0.5f})), constant(floats({}, {0.5f}))},
+            {zeros(REGIE_F32, {70})});
+  damage(cpu.device, cpu.engine.compile(node), node);
+  Node leaky("LeakyRelu", {attr("alpha", 0.25)}, {random_floats({70}, 1)}, {zeros(REGIE_F32, {70})});
+  damage(cpu.device, cpu.engine.compile(leaky), leaky);
+  expect_no_allocation(cpu.engine, cpu.device, leaky);
 }
 
 TEST(HostCpu, ALaunchAllocatesNothing) {

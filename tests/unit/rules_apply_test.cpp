@@ -204,6 +204,29 @@ replace = "%y = Add(%b, %a)"
   EXPECT_NE(applied.status().message().find("'swap'"), std::string::npos);
 }
 
+// Two matches come of each: the graph would double with every row of rewrites.
+TEST(RulesApply, GrowingForEverIsAnError) {
+  auto rules = rules_of(R"toml(
+[[rule]]
+name = "double"
+match = "%y = Relu(%a)"
+replace = """
+%b = Relu(%a)
+%y = Relu(%b)
+"""
+)toml");
+  Builder b;
+  b.results({b.node("Relu", {b.arg("x", {4})}, "y")});
+  Edit edit(*b.graph);
+  auto applied = apply_rules(*rules, *b.graph, edit, [&] { return edit.apply(b.ops); });
+  ASSERT_FALSE(applied.ok());
+  EXPECT_EQ(applied.status().code(), REGIE_INVALID_INPUT);  // of the rules, not of Regie
+  EXPECT_NE(applied.status().to_string().find("rule 'double' rewrites its own results for ever"),
+            std::string::npos)
+      << applied.status().to_string();
+  EXPECT_LT(b.graph->live_node_count(), 100'000u);
+}
+
 TEST(RulesApply, HeldBackPatchesAreNotTriedAgain) {
   auto rules = rules_of(kFuse);
   Builder b;
@@ -382,7 +405,7 @@ TEST(RulesApply, NearMissesKeepReasonsApart) {
   out.push_back(b.node("Relu", {c}, "second"));
   b.results(out);
   RuleStatistics statistics;
-  EXPECT_EQ(apply(*rules, b, {{}, nullptr, &statistics}), 0u);
+  EXPECT_EQ(apply(*rules, b, {{}, nullptr, &statistics, 8, 3}), 0u);
   const RuleCount& count = statistics.rules[0];
   EXPECT_EQ(count.near_misses, 22u);
   ASSERT_EQ(count.reasons.size(), 2u);

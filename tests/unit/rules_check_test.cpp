@@ -277,8 +277,20 @@ TEST(RulesCheck, MutantsOfTheProductsRulesFail) {
       {"matmul", "{alpha = $alpha, beta = 1.0, transA", "{alpha = $alpha, beta = $beta, transA"},
       {"matmul", "%k) {alpha = $alpha, transA = $ta, transB = $tb}",
        "%k) {alpha = $alpha, transA = $tb, transB = $ta}"},
-      {"matmul", "\"broadcasts-to-channel(%k, %p, -1)\",\n  \"rank(%a) >= 2\",",
-       "\"broadcasts-to-channel(%k, %p, -1)\","},
+      {"matmul", "\"dim(%k, 0) == dim(%p, -1)\",\n  \"rank(%a) >= 2\",", "\"dim(%k, 0) == dim(%p, -1)\","},
+      {"matmul", "$right = 1 - default($tb, 0)", "$right = 1"},
+      {"activation", "scalar(%most) == 6", "scalar(%most) >= 0"},
+      {"activation", "scalar(%kappa) == 0.044715 +- 1e-4", "scalar(%kappa) > 0"},
+      {"attention", "$axis in [-1, rank(%p) - 1]", "$axis < 10"},
+      {"attention", "broadcasts-to(%mask, %p)", "rank(%mask) <= rank(%p)"},
+      {"attention", "swap-last(default($perm, [1, 0]))", "default($perm, [1, 0])"},
+      {"attention", "min(scalar(%fill), -1e30)", "scalar(%fill) * 0 - 10"},
+      {"norm", "$axes == range($rank - $count, $rank)", "$count < 2"},
+      {"norm", "axes(ints(%axes2), $rank) == $axes", "$count > 0"},
+      {"norm", "splat(%ones) == 1", "splat(%zeros) == 0"},
+      {"pad", "max($pads) < min($kernel)", "min($pads) >= 0"},
+      {"conv", "sum(default($pads, [0])) == 0", "len(default($pads, [0])) > 0"},
+      {"affine", "%t = Sub(%shift, %moved)", "%t = Add(%shift, %moved)"},
       {"matmul", "\"broadcasts-to-channel(%k, %p, -1)\",", "\"dim(%k, -1) == dim(%p, -1)\","},
       {"matmul", "\"same-type(%p, %r)\",", ""},
       {"matmul", "activation = $act, activation_alpha = $alpha, activation_beta",
@@ -388,6 +400,28 @@ TEST(RulesEvaluate, LongChain) {
   auto results = evaluate_graph(g, *w.ops, {{x, t}});
   ASSERT_TRUE(results.ok()) << results.status().to_string();
   EXPECT_EQ((*results)[0].as<float>()[7], 3.0f);
+}
+
+TEST(RulesCheck, EachPatternMustFire) {
+  const std::string rule = R"toml(
+[[rule]]
+name = "max-or-min"
+match = ["%y = Max~(%x, %zero)", "%y = Relu(%x)"]
+when = ["scalar(%zero) == 0"]
+replace = "%y = Clip(%x, %zero) if present(%zero)\n%n = const(elem(%x), 0) if absent(%zero)\n%y = Clip(%x, %n) if absent(%zero)"
+
+[[rule.test]]
+before = "graph @g(%x: f32[2]) -> (%y) { %y = Relu(%x) }"
+)toml";
+  EXPECT_THAT(failures_of(rule + kRests), HasSubstr("no test in which pattern 1 of 'match' fires"));
+  EXPECT_EQ(failures_of(rule + R"toml(
+[[rule.test]]
+before = """graph @g(%x: f32[2]) -> (%y) {
+  %z: const f32[1] = [0.0]
+  %y = Max(%x, %z)
+}"""
+)toml" + kRests),
+            "");
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 
 #include "executable.h"
 #include "kernel_blob.h"
+#include "pointwise_run.h"
 #include "regie/timeline.hpp"
 #include "regie_digests.h"
 #include "settings.h"
@@ -43,13 +44,13 @@ struct regie_fence {
 
 struct regie_loaded_kernel {
   regie_device* device;
-  std::variant<regie::sdk::OpBlob, DnnlBlob> content;
+  std::variant<regie::sdk::OpBlob, NativeBlob, DnnlBlob, PointwiseProgram> content;
 };
 
 struct regie_executable {
   struct Nothing {};  // every result is empty
   uint32_t threads;
-  std::variant<Nothing, ReferenceRun, DnnlRun> run;
+  std::variant<Nothing, ReferenceRun, NativeRun, DnnlRun, std::unique_ptr<PointwiseRun>> run;
 };
 
 struct regie_stream {
@@ -73,7 +74,8 @@ struct regie_stream {
 namespace {
 
 constexpr regie_space_info kSpaces[] = {{regie::sdk::lit("host"), 1, 64, 0}};
-constexpr regie_str kFormats[] = {regie::sdk::lit(kDnnlFormat), regie::sdk::lit(kReferenceFormat)};
+constexpr regie_str kFormats[] = {regie::sdk::lit(kDnnlFormat), regie::sdk::lit(kNativeFormat),
+                                  regie::sdk::lit(kPointwiseFormat), regie::sdk::lit(kReferenceFormat)};
 
 std::vector<regie_str> list_capabilities() {
   std::vector<regie_str> list;
@@ -140,15 +142,19 @@ regie_status kernel_load(regie_device* device, const regie_kernel_image* image,
     const std::string_view format = regie::sdk::sv(image->format);
     if (format == kDnnlFormat) {
       *kernel = new regie_loaded_kernel{device, read_dnnl_blob(image->blob, image->blob_size)};
+    } else if (format == kNativeFormat) {
+      *kernel = new regie_loaded_kernel{device, read_native_blob(image->blob, image->blob_size)};
     } else if (format == kReferenceFormat) {
       regie::sdk::BlobReader in(image->blob, image->blob_size, "kernel of format host_cpu.reference/1");
       regie::sdk::OpBlob op = regie::sdk::read_op(in);
       in.finish();
       *kernel = new regie_loaded_kernel{device, std::move(op)};
+    } else if (format == kPointwiseFormat) {
+      *kernel = new regie_loaded_kernel{device, read_pointwise(image->blob, image->blob_size)};
     } else {
       throw Failure(REGIE_UNSUPPORTED, "host_cpu runs kernels of the formats " + std::string(kDnnlFormat) +
-                                           " and " + kReferenceFormat + ", not '" + std::string(format) +
-                                           "'");
+                                           ", " + kNativeFormat + ", " + kPointwiseFormat + " and " +
+                                           kReferenceFormat + ", not '" + std::string(format) + "'");
     }
   });
 }
@@ -191,12 +197,28 @@ regie_executable* prepare_dnnl(regie_loaded_kernel& kernel, const DnnlBlob& blob
   const std::string text = blob.op.op() + " runs by its reference kernel at these shapes: " + reason;
   device.host->log(REGIE_LOG_INFO, regie::sdk::lit("host_cpu"), regie::sdk::str(text));
   Bytes plain = blob.packed_operand == REGIE_NONE ? Bytes() : unpack(device.dnnl.get(), blob, r);
+  const Formats formats = blob.formats();
   return new regie_executable{
-      threads, ReferenceRun(device.catcher, blob.op, r, blob.packed_operand, std::move(plain))};
+      threads, ReferenceRun(device.catcher, blob.op, r, blob.packed_operand, std::move(plain), &formats)};
+}
+
+regie_executable* prepare_native(regie_loaded_kernel& kernel, const NativeBlob& blob, const PrepareRequest& r,
+                                 uint32_t threads) {
+  regie_device& device = *kernel.device;
+  try {
+    return new regie_executable{threads, NativeRun(blob, r, threads)};
+  } catch (const Failure& f) {
+    if (f.code != REGIE_UNSUPPORTED) throw;
+    const std::string text = blob.op.op() + " runs by its reference kernel at these shapes: " + f.message;
+    device.host->log(REGIE_LOG_INFO, regie::sdk::lit("host_cpu"), regie::sdk::str(text));
+  }
+  return new regie_executable{threads,
+                              ReferenceRun(device.catcher, blob.op, r, REGIE_NONE, Bytes(), &blob.formats)};
 }
 
 struct ScratchOf {
   uint64_t operator()(const regie_executable::Nothing&) const { return 0; }
+  uint64_t operator()(const std::unique_ptr<PointwiseRun>& run) const { return run->scratch_bytes(); }
   template <class Run>
   uint64_t operator()(const Run& run) const {
     return run.scratch_bytes();
@@ -213,11 +235,21 @@ regie_status prepare(regie_loaded_kernel* kernel, const regie_tensor* operands, 
         result_count > 0 && std::all_of(results, results + result_count, [](const regie_tensor& t) {
           return t.elem == REGIE_ELEM_UNKNOWN || is_empty(t);
         });
+    const auto* dnnl = std::get_if<DnnlBlob>(&kernel->content);
+    if (!nothing) {
+      regie::sdk::check_bytes(operands, operand_count, "operand", dnnl ? dnnl->packed_operand : REGIE_NONE);
+      regie::sdk::check_bytes(results, result_count, "result");
+    }
     regie_executable* made = nullptr;
     if (nothing)
       made = new regie_executable{threads, regie_executable::Nothing{}};
-    else if (auto* blob = std::get_if<DnnlBlob>(&kernel->content))
-      made = prepare_dnnl(*kernel, *blob, request, threads);
+    else if (dnnl)
+      made = prepare_dnnl(*kernel, *dnnl, request, threads);
+    else if (auto* program = std::get_if<PointwiseProgram>(&kernel->content))
+      made = new regie_executable{
+          threads, std::make_unique<PointwiseRun>(kernel->device->catcher, *program, request, threads)};
+    else if (auto* native = std::get_if<NativeBlob>(&kernel->content))
+      made = prepare_native(*kernel, *native, request, threads);
     else
       made = new regie_executable{
           threads,
@@ -234,7 +266,9 @@ struct Launcher {
   std::string* words;
   regie_status operator()(regie_executable::Nothing&) const { return REGIE_OK; }
   regie_status operator()(ReferenceRun& run) const { return run.run(launch, words); }
+  regie_status operator()(NativeRun& run) const { return run.run(launch, words); }
   regie_status operator()(DnnlRun& run) const { return run.run(launch, stream, words); }
+  regie_status operator()(std::unique_ptr<PointwiseRun>& run) const { return run->run(launch, words); }
 };
 
 regie_status launch(regie_stream* stream, const regie_executable* executable, const regie_launch* request) {

@@ -10,11 +10,16 @@
 
 #include "executable.h"
 #include "kernel_blob.h"
+#include "lowered_memo.h"
+#include "pointwise_engine.h"
+#include "pointwise_program.h"
 #include "regie/c/pass.h"
+#include "regie/part_view.hpp"
 #include "regie/reference_kernel.hpp"
 #include "regie_digests.h"
 #include "settings.h"
 #include "tables.h"
+#include "wishes.h"
 
 using regie::sdk::Attrs;
 using regie::sdk::Failure;
@@ -27,6 +32,7 @@ struct regie_engine {
   regie::sdk::WordCatcher catcher;
   Settings settings;
   Engine dnnl;
+  LoweredMemo lowered;
   std::string reason;  // of the last answer
 };
 
@@ -46,6 +52,12 @@ struct Work {
         attrs(node.attrs, node.attrs + node.attr_count),
         operands(shapes.operands, shapes.operands + node.operand_count),
         results(shapes.results, shapes.results + node.result_count) {
+    for (uint32_t i = 0; i < node.operand_count; ++i)
+      formats.operands.push_back(
+          node.operands[i] == REGIE_NONE ? kPlainFormat : graph->values[node.operands[i]].type.format);
+    for (uint32_t i = 0; i < node.result_count; ++i)
+      formats.results.push_back(node.results[i] == REGIE_NONE ? kPlainFormat
+                                                              : graph->values[node.results[i]].type.format);
     for (const regie_tensor& t : operands) bytes += static_cast<double>(tensor_bytes(t));
     for (const regie_tensor& t : results) {
       bytes += static_cast<double>(tensor_bytes(t));
@@ -62,13 +74,20 @@ struct Work {
   Attrs attributes() const { return Attrs(node); }
   Operation describe() const {
     if (empty) throw Failure(REGIE_UNSUPPORTED, "a tensor has no element at the reference shapes");
-    return host_cpu::describe(op, attributes(), operands.data(), node.operand_count, results.data(),
-                              node.result_count);
+    Operation made = host_cpu::describe(op, attributes(), operands.data(), node.operand_count, results.data(),
+                                        node.result_count);
+    set_formats(made, formats, operands.data(), results.data());
+    return made;
+  }
+  NativePtr native(uint32_t threads) const {
+    if (empty) throw Failure(REGIE_UNSUPPORTED, "a tensor has no element at the reference shapes");
+    return make_native(native_request(op, attributes(), operands.data(), results.data(), formats, threads));
   }
   const regie_node& node;
   std::string_view op;
   std::vector<regie_attr> attrs;
   std::vector<regie_tensor> operands, results;
+  Formats formats;
   double bytes = 0, elements = 0;
   bool empty = false;
 };
@@ -83,18 +102,18 @@ Layout choose_layout(const regie_engine& e, const Operation& op) {
 struct Choice {
   Operation op;
   Layout layout;
-  Lowered lowered;
-  bool pack = false;  // the weights are constant and oneDNN wants them otherwise than they are
+  const Lowered* lowered;  // of the engine
+  bool pack = false;       // the weights are constant and oneDNN wants them otherwise than they are
 };
 
-Choice choose(const regie_engine& e, const Work& work) {
-  Choice c{work.describe(), Layout::kPlain, {}, false};
-  c.layout = choose_layout(e, c.op);
+Choice choose(regie_engine& e, const Work& work) {
+  Choice c{work.describe(), Layout::kPlain, nullptr, false};
+  if (work.formats.all_plain()) c.layout = choose_layout(e, c.op);
   const bool constant = c.op.weights.ndims && work.operands[c.op.weights_operand].data;
-  c.lowered = lower(e.dnnl.get(), c.op, c.layout, constant);
-  if (constant && !same_layout(c.lowered.weights, c.op.weights)) {
-    c.pack = is_storable(c.lowered.weights);
-    if (!c.pack) c.lowered = lower(e.dnnl.get(), c.op, c.layout, false);
+  c.lowered = &e.lowered.get(e.dnnl.get(), c.op, c.layout, constant);
+  if (constant && !same_layout(c.lowered->weights, c.op.weights)) {
+    c.pack = is_storable(c.lowered->weights);
+    if (!c.pack) c.lowered = &e.lowered.get(e.dnnl.get(), c.op, c.layout, false);
   }
   return c;
 }
@@ -120,6 +139,9 @@ regie_status create(uint32_t, const regie_host* host, const regie_config* params
 }
 void destroy(regie_engine* engine) { delete engine; }
 
+// Element-wise code reaches about this part of what matrix products do.
+constexpr double kNativeSlower = 8;
+
 regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const regie_engine_shapes* shapes,
                  regie_answer* answer) {
   return regie::sdk::guard(e->host, [&] {
@@ -133,7 +155,7 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
         Choice c = choose(*e, work);
         answer->can = 1;
         answer->cost_ns = s.overhead_ns + std::max(c.op.flops / s.flops_per_ns, work.bytes / s.bytes_per_ns);
-        e->reason = "oneDNN " + c.lowered.implementation;
+        e->reason = "oneDNN " + c.lowered->implementation;
         answer->reason = regie::sdk::str(e->reason);
         return;
       } catch (const Failure& f) {
@@ -141,23 +163,65 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
         why_not_onednn = f.message;
       }
     }
-    std::string problem = reference_problem(*e, work);
+    std::string why_not_pointwise;
+    if (auto kernel = lower_pointwise(e->catcher, graph, work.node, work.operands.data(), work.results.data(),
+                                      work.formats, &why_not_pointwise)) {
+      answer->can = 1;
+      answer->cost_ns = s.overhead_ns + std::max(work.elements * kernel->additions / s.flops_per_ns,
+                                                 work.bytes / s.bytes_per_ns);
+      e->reason = kernel->name;
+      answer->reason = regie::sdk::str(e->reason);
+      return;
+    }
+    if (const NativeOp* native = find_native(work.op)) {
+      try {
+        work.native(1);
+        answer->can = 1;
+        answer->cost_ns =
+            s.overhead_ns + std::max(native->flops * work.elements / s.flops_per_ns * kNativeSlower,
+                                     work.bytes / s.bytes_per_ns);
+        e->reason = "a kernel of our own";
+        if (!why_not_onednn.empty()) e->reason += "; not by oneDNN: " + why_not_onednn;
+        answer->reason = regie::sdk::str(e->reason);
+        return;
+      } catch (const Failure& f) {
+        if (f.code != REGIE_UNSUPPORTED) throw;
+        why_not_onednn += (why_not_onednn.empty() ? "" : "; ") + ("not by a kernel of our own: " + f.message);
+      }
+    }
+    std::string problem = work.node.region_count ? why_not_pointwise : reference_problem(*e, work);
     answer->can = problem.empty();
     answer->reference = answer->can;
     answer->cost_ns = s.overhead_ns + std::max(flops / s.reference_flops_per_ns, work.bytes / s.bytes_per_ns);
     e->reason = problem.empty() ? "reference kernel" : problem;
-    if (!why_not_onednn.empty()) e->reason += "; not by oneDNN: " + why_not_onednn;
+    if (!why_not_onednn.empty())
+      e->reason += (is_lowered(work.op) ? "; not by oneDNN: " : "; ") + why_not_onednn;
     answer->reason = regie::sdk::str(e->reason);
   });
 }
 
 bool same_type(const regie_type& a, const regie_type& b) {
-  return a.elem == b.elem && a.container == b.container && a.rank == b.rank && a.rank >= 0 &&
-         std::equal(a.dims, a.dims + a.rank, b.dims);
+  return a.elem == b.elem && a.container == b.container && a.format == b.format && a.rank == b.rank &&
+         a.rank >= 0 && std::equal(a.dims, a.dims + a.rank, b.dims);
+}
+
+// A conversion, or a transposition, after which every byte lies where it lay.
+bool moves_nothing(const regie_node& n, const regie_type& from, const regie_type& to) {
+  if (from.rank < 0 || to.rank < 0) return false;
+  const std::string_view op = regie::sdk::sv(n.op);
+  if (op == "regie.Reformat") return same_order(regie::sdk::dims_of(from), from.format, to.format);
+  if (op != "Transpose") return false;
+  return transposes_nothing(Attrs(n), regie::sdk::dims_of(from), from.format, to.format);
 }
 
 uint32_t alias(regie_engine* e, const regie_graph* graph, uint32_t id, uint32_t result, uint32_t operand) {
   const regie_node& n = graph->nodes[id];
+  if (pointwise_in_place(graph, n, result, operand)) return REGIE_ALIAS_INPLACE;
+  if (regie::sdk::joins_or_cuts(n)) {
+    const bool one = regie::sdk::sv(n.op) == "Concat" ? result == 0 : operand == 0;
+    return one && !regie::sdk::part_views(regie::sdk::GraphView(graph), n).empty() ? REGIE_ALIAS_VIEW
+                                                                                   : REGIE_ALIAS_NONE;
+  }
   if (result != 0 || operand >= n.operand_count || n.result_count == 0) return REGIE_ALIAS_NONE;
   const uint32_t from = n.operands[operand], to = n.results[0];
   if (from == REGIE_NONE || to == REGIE_NONE || n.region_count) return REGIE_ALIAS_NONE;
@@ -169,9 +233,13 @@ uint32_t alias(regie_engine* e, const regie_graph* graph, uint32_t id, uint32_t 
     const bool alone = std::count(n.operands, n.operands + n.operand_count, from) == 1;
     return operand == residual_operand(op) && same && alone ? REGIE_ALIAS_INPLACE : REGIE_ALIAS_NONE;
   }
+  const regie_type &a = graph->values[from].type, &b = graph->values[to].type;
+  if (moves_nothing(n, a, b)) return operand == 0 ? REGIE_ALIAS_VIEW : REGIE_ALIAS_NONE;
   auto reference = regie::sdk::find_reference(e->catcher, op);
+  if (reference && regie::sdk::reference_is_view(*reference, result, operand)) return REGIE_ALIAS_VIEW;
+  if (const NativeOp* native = find_native(op); native && native->in_place && same)
+    return REGIE_ALIAS_INPLACE;
   if (!reference) return REGIE_ALIAS_NONE;
-  if (regie::sdk::reference_is_view(*reference, result, operand)) return REGIE_ALIAS_VIEW;
   return (reference->flags() & REGIE_OP_INPLACE) && same ? REGIE_ALIAS_INPLACE : REGIE_ALIAS_NONE;
 }
 
@@ -195,6 +263,9 @@ std::optional<std::string_view> needed_capability() {
 }
 
 void emit_reference(regie_engine& e, const regie_engine_compile& request, const Work& work) {
+  if (!work.formats.all_plain())
+    throw Failure(REGIE_UNSUPPORTED,
+                  std::string(work.op) + " was to be computed in a format in which it cannot be");
   if (std::string problem = reference_problem(e, work); !problem.empty())
     throw Failure(REGIE_UNSUPPORTED, "host_cpu cannot run " + std::string(work.op) + ": " + problem);
   auto reference = regie::sdk::find_reference(e.catcher, work.op);
@@ -220,9 +291,11 @@ void emit_reference(regie_engine& e, const regie_engine_compile& request, const 
 }
 
 void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work& work, const Choice& c) {
-  const std::string blob = write_dnnl_blob(work.op, work.attrs, c.layout, work.operands, work.results,
-                                           c.pack ? c.op.weights_operand : REGIE_NONE, c.lowered.weights);
-  const std::string name = "oneDNN " + c.lowered.implementation;
+  const std::string blob =
+      write_dnnl_blob(work.op, work.attrs, c.layout, work.operands, work.results, work.formats,
+                      c.pack ? c.op.weights_operand : REGIE_NONE, c.lowered->weights);
+  std::string name = "oneDNN " + c.lowered->implementation;
+  if (!work.formats.all_plain()) name += std::string(" ") + format_name(work.formats.results[0]);
   regie_kernel k{};
   k.struct_size = sizeof k;
   k.flags = REGIE_KERNEL_ANY_SHAPE;
@@ -231,19 +304,19 @@ void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work&
   k.blob = blob.data();
   k.blob_size = blob.size();
   uint64_t reorders = 0;
-  if (!same_layout(c.op.src, c.lowered.src)) make_reorder(e.dnnl.get(), c.op.src, c.lowered.src, &reorders);
-  if (!same_layout(c.op.dst, c.lowered.dst)) {
-    make_reorder(e.dnnl.get(), c.lowered.dst, c.op.dst, &reorders);
-    if (c.op.residual_operand != REGIE_NONE) make_reorder(e.dnnl.get(), c.op.dst, c.lowered.dst, &reorders);
+  if (!same_layout(c.op.src, c.lowered->src)) make_reorder(e.dnnl.get(), c.op.src, c.lowered->src, &reorders);
+  if (!same_layout(c.op.dst, c.lowered->dst)) {
+    make_reorder(e.dnnl.get(), c.lowered->dst, c.op.dst, &reorders);
+    if (c.op.residual_operand != REGIE_NONE) make_reorder(e.dnnl.get(), c.op.dst, c.lowered->dst, &reorders);
   }
-  k.scratch_bytes = plan_scratch(c.op, c.lowered, reorders).bytes;
+  k.scratch_bytes = plan_scratch(c.op, *c.lowered, reorders).bytes;
   if (!c.pack) return regie::sdk::check(request.emit(&request, &k));
 
-  const uint64_t bytes = dnnl_memory_desc_get_size(&c.lowered.weights);
+  const uint64_t bytes = dnnl_memory_desc_get_size(&c.lowered->weights);
   const Bytes packed = make_bytes(bytes);
-  reorder_now(e.dnnl.get(), c.op.weights, work.operands[c.op.weights_operand].data, c.lowered.weights,
+  reorder_now(e.dnnl.get(), c.op.weights, work.operands[c.op.weights_operand].data, c.lowered->weights,
               packed.get());
-  const std::string layout = "opaque:host_cpu:" + layout_digest(c.lowered.weights);
+  const std::string layout = "opaque:host_cpu:" + layout_digest(c.lowered->weights);
   regie_packed_weight weight{c.op.weights_operand, 64, packed.get(), bytes, regie::sdk::str(layout)};
   k.weight_count = 1;
   k.weights = &weight;
@@ -254,6 +327,42 @@ void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work&
     k.requires_ = &capability;
   }
   regie::sdk::check(request.emit(&request, &k));
+}
+
+void emit_pointwise(const regie_engine_compile& request, const PointwiseKernel& kernel) {
+  regie_kernel k{};
+  k.struct_size = sizeof k;
+  k.flags = REGIE_KERNEL_ANY_SHAPE;
+  k.format = regie::sdk::str(kPointwiseFormat);
+  k.name = regie::sdk::str(kernel.name);
+  k.blob = kernel.blob.data();
+  k.blob_size = kernel.blob.size();
+  regie::sdk::check(request.emit(&request, &k));
+}
+
+// False where there is none at these shapes.
+bool emit_native(regie_engine&, const regie_engine_compile& request, const Work& work) {
+  NativePtr kernel;
+  try {
+    if (!find_native(work.op)) return false;
+    kernel = work.native(request.threads);
+  } catch (const Failure& f) {
+    if (f.code != REGIE_UNSUPPORTED) throw;
+    return false;
+  }
+  const std::string blob = write_native_blob(work.op, work.attrs, work.formats);
+  std::string name = "own " + std::string(work.op);
+  if (!work.formats.all_plain()) name += std::string(" ") + format_name(work.formats.results[0]);
+  regie_kernel k{};
+  k.struct_size = sizeof k;
+  k.flags = REGIE_KERNEL_ANY_SHAPE;
+  k.format = regie::sdk::str(kNativeFormat);
+  k.name = regie::sdk::str(name);
+  k.blob = blob.data();
+  k.blob_size = blob.size();
+  k.scratch_bytes = kernel->scratch_bytes;
+  regie::sdk::check(request.emit(&request, &k));
+  return true;
 }
 
 regie_status compile(regie_engine* e, const regie_engine_compile* request) {
@@ -268,11 +377,31 @@ regie_status compile(regie_engine* e, const regie_engine_compile* request) {
         if (f.code != REGIE_UNSUPPORTED) throw;
       }
     }
-    if (choice)
-      emit_dnnl(*e, *request, work, *choice);
-    else
-      emit_reference(*e, *request, work);
+    if (choice) return emit_dnnl(*e, *request, work, *choice);
+    std::string why_not;
+    if (auto kernel = lower_pointwise(e->catcher, request->graph, work.node, work.operands.data(),
+                                      work.results.data(), work.formats, &why_not))
+      return emit_pointwise(*request, *kernel);
+    if (!emit_native(*e, *request, work)) emit_reference(*e, *request, work);
   });
+}
+
+uint32_t formats(regie_engine* e, const regie_graph* graph, uint32_t node, const regie_engine_shapes* shapes,
+                 regie_format_wish* wishes, uint32_t capacity) {
+  try {
+    const Work work(graph, node, *shapes);
+    const std::vector<regie_format_wish> all =
+        list_wishes({e->dnnl.get(), e->lowered, e->settings, *graph, work.node, work.op, work.operands,
+                     work.results, work.empty, e->catcher});
+    std::copy_n(all.begin(), std::min<size_t>(all.size(), capacity), wishes);
+    return static_cast<uint32_t>(all.size());
+  } catch (const std::exception&) {
+    return 0;  // row-major it is
+  }
+}
+
+double reformat_ns(regie_engine* e, const regie_tensor* tensor, regie_format from, regie_format to) {
+  return conversion_ns(e->settings, *tensor, from, to);
 }
 
 constexpr regie_engine_info kEngines[] = {
@@ -290,7 +419,8 @@ extern const regie_engine_table engine_table = {
     destroy,
     ask,
     alias,
-    nullptr,
+    formats,
     accept_fusion,
-    compile};
+    compile,
+    reformat_ns};
 }  // namespace host_cpu

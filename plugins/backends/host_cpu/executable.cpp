@@ -81,39 +81,119 @@ ReferenceScratch plan_reference_scratch(uint64_t kernel_bytes, const regie_tenso
 // ---- reference ----
 
 ReferenceRun::ReferenceRun(const regie::sdk::WordCatcher& catcher, const regie::sdk::OpBlob& op,
-                           const PrepareRequest& r, uint32_t operand, Bytes unpacked)
+                           const PrepareRequest& r, uint32_t operand, Bytes unpacked, const Formats* formats)
     : catcher_(catcher),
       operand_(operand),
       residual_(residual_operand(op.op())),
       unpacked_(std::move(unpacked)),
       operands_(r.operands, r.operands + r.operand_count),
+      results_(r.results, r.results + r.result_count),
       kernel_([&] {
-        if (operand_ != REGIE_NONE) operands_[operand_].data = unpacked_.get();
+        if (operand_ != REGIE_NONE) {
+          operands_[operand_].data = unpacked_.get();
+          operands_[operand_].bytes = regie::sdk::bytes_of(operands_[operand_]).value_or(0);
+        }
         return regie::sdk::ReferenceKernel(catcher, find_kernel(catcher, op.op()), op.op(), op.attrs(),
                                            operands_.data(), r.operand_count, r.results, r.result_count);
       }()) {
-  residual_at_ = kernel_.scratch_bytes();
+  scratch_bytes_ = residual_at_ = kernel_.scratch_bytes();
   if (residual_ >= r.operand_count || operands_[residual_].elem == REGIE_ELEM_UNKNOWN) {
     residual_ = REGIE_NONE;
-    return;
+  } else {
+    const ReferenceScratch scratch = plan_reference_scratch(residual_at_, operands_[residual_]);
+    residual_at_ = scratch.residual_at;
+    residual_bytes_ = scratch.residual_bytes;
+    scratch_bytes_ = residual_at_ + residual_bytes_;
   }
-  const ReferenceScratch scratch = plan_reference_scratch(residual_at_, operands_[residual_]);
-  residual_at_ = scratch.residual_at;
-  residual_bytes_ = scratch.residual_bytes;
+  if (!formats) return;
+  for (uint32_t i = 0; i < r.operand_count; ++i) add_plain(r.operands[i], i, false, formats->operands[i]);
+  for (uint32_t i = 0; i < r.result_count; ++i) add_plain(r.results[i], i, true, formats->results[i]);
+}
+
+void ReferenceRun::add_plain(const regie_tensor& t, uint32_t index, bool is_result, regie_format format) {
+  if (t.elem == REGIE_ELEM_UNKNOWN || format == kPlainFormat) return;
+  NativeTensor plain{t.elem, kPlainFormat, {t.dims, t.dims + t.rank}, nullptr}, other = plain;
+  other.format = format;
+  NativeRequest request{"regie.Reformat",
+                        regie::sdk::Attrs(nullptr, 0),
+                        {is_result ? plain : other},
+                        {is_result ? other : plain},
+                        1};
+  scratch_bytes_ = (scratch_bytes_ + 63) / 64 * 64;
+  plain_.push_back({index, is_result, scratch_bytes_, make_native(request)});
+  scratch_bytes_ += t.bytes;
 }
 
 regie_status ReferenceRun::run(const regie_launch& launch, std::string* words) {
   const bool aliased = residual_ != REGIE_NONE && launch.operands[residual_].data == launch.results[0].data;
-  if (operand_ == REGIE_NONE && !aliased)
+  if (operand_ == REGIE_NONE && !aliased && plain_.empty())
     return kernel_.run(catcher_, launch.operands, launch.results, launch.scratch, words);
   std::copy(launch.operands, launch.operands + launch.operand_count, operands_.begin());
+  std::copy(launch.results, launch.results + launch.result_count, results_.begin());
+  char* scratch = static_cast<char*>(launch.scratch);
   if (operand_ != REGIE_NONE) operands_[operand_].data = unpacked_.get();
-  if (aliased) {
-    char* copy = static_cast<char*>(launch.scratch) + residual_at_;
+  auto reformat = [&](const Plain& p, const regie_tensor& from, regie_tensor to) {
+    regie_launch step{};
+    step.operands = &from;
+    step.results = &to;
+    p.reformat->run(step);
+  };
+  for (const Plain& p : plain_) {
+    regie_tensor& t = p.is_result ? results_[p.index] : operands_[p.index];
+    t.data = scratch + p.at;
+    if (!p.is_result) reformat(p, launch.operands[p.index], t);
+  }
+  if (aliased && operands_[residual_].data == launch.results[0].data) {
+    char* copy = scratch + residual_at_;
     std::memcpy(copy, launch.operands[residual_].data, residual_bytes_);
     operands_[residual_].data = copy;
   }
-  return kernel_.run(catcher_, operands_.data(), launch.results, launch.scratch, words);
+  const regie_status code = kernel_.run(catcher_, operands_.data(), results_.data(), launch.scratch, words);
+  for (const Plain& p : plain_)
+    if (p.is_result && code == REGIE_OK) reformat(p, results_[p.index], launch.results[p.index]);
+  return code;
+}
+
+// ---- our own ----
+
+NativeRequest native_request(std::string_view op, const regie::sdk::Attrs& attrs,
+                             const regie_tensor* operands, const regie_tensor* results,
+                             const Formats& formats, uint32_t threads) {
+  NativeRequest request{op, attrs, {}, {}, threads};
+  auto add = [](std::vector<NativeTensor>& list, const regie_tensor& t, regie_format format) {
+    NativeTensor& to = list.emplace_back();
+    if (t.elem == REGIE_ELEM_UNKNOWN) return;
+    if (t.strides) refuse("a tensor is strided");
+    to.elem = t.elem;
+    to.format = format;
+    to.dims.assign(t.dims, t.dims + t.rank);
+    to.data = t.data;
+  };
+  for (size_t i = 0; i < formats.operands.size(); ++i)
+    add(request.operands, operands[i], formats.operands[i]);
+  for (size_t i = 0; i < formats.results.size(); ++i) add(request.results, results[i], formats.results[i]);
+  return request;
+}
+
+NativeRun::NativeRun(const NativeBlob& blob, const PrepareRequest& r, uint32_t threads) {
+  if (blob.formats.operands.size() != r.operand_count || blob.formats.results.size() != r.result_count)
+    throw Failure(REGIE_INVALID_INPUT, "kernel for " + blob.op.op() + ": it has another number of operands");
+  kernel_ = make_native(native_request(
+      blob.op.op(), regie::sdk::Attrs(blob.op.attrs().data(), static_cast<uint32_t>(blob.op.attrs().size())),
+      r.operands, r.results, blob.formats, threads));
+}
+
+regie_status NativeRun::run(const regie_launch& launch, std::string* words) const {
+  try {
+    kernel_->run(launch);
+    return REGIE_OK;
+  } catch (const Failure& f) {
+    *words = f.message;
+    return f.code;
+  } catch (const std::exception& e) {
+    *words = e.what();
+    return REGIE_DEVICE;
+  }
 }
 
 // ---- oneDNN ----
@@ -149,6 +229,7 @@ DnnlRun::DnnlRun(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareReques
     : op_(describe(blob.op.op(),
                    regie::sdk::Attrs(blob.op.attrs().data(), static_cast<uint32_t>(blob.op.attrs().size())),
                    r.operands, r.operand_count, r.results, r.result_count)) {
+  set_formats(op_, blob.formats(), r.operands, r.results);
   Lowered lowered;
   prepare_weights(engine, blob, r, lowered);
   primitive_ = make_primitive(lowered.desc);

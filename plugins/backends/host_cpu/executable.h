@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernel_blob.h"
+#include "native.h"
 #include "primitive.h"
 #include "regie/c/device.h"
 #include "regie/reference_kernel.hpp"
@@ -42,19 +43,46 @@ class ReferenceRun {
  public:
   // `unpacked`: plain bytes that take the place of operand `operand` at each launch, where the model holds
   // packed ones.
+  // `formats`: what is not row-major is brought there and back in scratch.
   ReferenceRun(const regie::sdk::WordCatcher& catcher, const regie::sdk::OpBlob& op,
-               const PrepareRequest& request, uint32_t operand = REGIE_NONE, Bytes unpacked = {});
-  uint64_t scratch_bytes() const { return residual_at_ + residual_bytes_; }
+               const PrepareRequest& request, uint32_t operand = REGIE_NONE, Bytes unpacked = {},
+               const Formats* formats = nullptr);
+  uint64_t scratch_bytes() const { return scratch_bytes_; }
   regie_status run(const regie_launch& launch, std::string* words);
 
  private:
   const regie::sdk::WordCatcher& catcher_;
   uint32_t operand_, residual_;
+  // A tensor that is brought into row-major order in scratch.
+  struct Plain {
+    uint32_t index;
+    bool is_result;
+    uint64_t at;
+    NativePtr reformat;
+  };
+  void add_plain(const regie_tensor& t, uint32_t index, bool is_result, regie_format format);
   uint64_t residual_at_ = 0, residual_bytes_ = 0;  // in scratch, after the kernel's own
+  uint64_t scratch_bytes_ = 0;
+  std::vector<Plain> plain_;
   Bytes unpacked_;
-  std::vector<regie_tensor> operands_;  // of the launch, with other addresses put in
+  std::vector<regie_tensor> operands_, results_;  // of the launch, with other addresses put in
   regie::sdk::ReferenceKernel kernel_;
 };
+
+// An operator by a kernel of our own. Throws UNSUPPORTED from the constructor where it is to be done
+// otherwise.
+class NativeRun {
+ public:
+  NativeRun(const NativeBlob& blob, const PrepareRequest& request, uint32_t threads);
+  uint64_t scratch_bytes() const { return kernel_->scratch_bytes; }
+  regie_status run(const regie_launch& launch, std::string* words) const;
+
+ private:
+  NativePtr kernel_;
+};
+NativeRequest native_request(std::string_view op, const regie::sdk::Attrs& attrs,
+                             const regie_tensor* operands, const regie_tensor* results,
+                             const Formats& formats, uint32_t threads);
 
 // An operator by oneDNN. Throws UNSUPPORTED from the constructor where it is to be done otherwise.
 class DnnlRun {

@@ -9,24 +9,35 @@ namespace {
 using regie::sdk::BlobReader;
 using regie::sdk::BlobWriter;
 
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr uint64_t kMaxBytes = uint64_t{1}
                                << 46;  // of a packed weight: keeps every product below within 64 bits
 
-void write_tensors(BlobWriter& out, const std::vector<regie_tensor>& tensors) {
+void write_tensors(BlobWriter& out, const std::vector<regie_tensor>& tensors,
+                   const std::vector<regie_format>& formats) {
   out.put(static_cast<uint32_t>(tensors.size()));
-  for (const regie_tensor& t : tensors) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const regie_tensor& t = tensors[i];
     const bool present = t.elem != REGIE_ELEM_UNKNOWN;
     out.put(t.elem);
+    out.put(formats[i]);
     out.put(present ? static_cast<uint32_t>(t.rank) : 0u);
     if (present) out.raw(t.dims, static_cast<size_t>(t.rank) * sizeof(int64_t));
   }
 }
 
+regie_format read_format(BlobReader& in) {
+  const auto format = in.get<uint32_t>();
+  if (format != kPlainFormat && format != kChannelsLast && format != kBlocked)
+    in.corrupt("a tensor has an unknown format");
+  return format;
+}
+
 std::vector<TensorNote> read_tensors(BlobReader& in) {
-  std::vector<TensorNote> notes(in.count(sizeof(uint16_t) + sizeof(uint32_t)));
+  std::vector<TensorNote> notes(in.count(sizeof(uint16_t) + 2 * sizeof(uint32_t)));
   for (TensorNote& n : notes) {
     n.elem = in.get<uint16_t>();
+    n.format = read_format(in);
     n.dims.resize(in.count(sizeof(int64_t)));
     for (int64_t& d : n.dims) d = in.get<int64_t>();
   }
@@ -139,8 +150,8 @@ std::string layout_digest(const dnnl_memory_desc_t& desc) {
 
 std::string write_dnnl_blob(std::string_view op, const std::vector<regie_attr>& attrs, Layout layout,
                             const std::vector<regie_tensor>& operands,
-                            const std::vector<regie_tensor>& results, uint32_t packed_operand,
-                            const dnnl_memory_desc_t& packed) {
+                            const std::vector<regie_tensor>& results, const Formats& formats,
+                            uint32_t packed_operand, const dnnl_memory_desc_t& packed) {
   BlobWriter out;
   out.raw("RGHC", 4);
   out.put(kVersion);
@@ -151,15 +162,45 @@ std::string write_dnnl_blob(std::string_view op, const std::vector<regie_attr>& 
   out.put(static_cast<uint32_t>(dnnl_get_effective_cpu_isa()));
   regie::sdk::write_op(out, op, attrs.data(), static_cast<uint32_t>(attrs.size()));
   out.put(static_cast<uint32_t>(layout));
-  write_tensors(out, operands);
-  write_tensors(out, results);
+  write_tensors(out, operands, formats.operands);
+  write_tensors(out, results, formats.results);
   out.put(packed_operand);
   if (packed_operand != REGIE_NONE) write_layout(out, packed);
   return out.take();
 }
 
+Formats DnnlBlob::formats() const {
+  Formats f;
+  for (const TensorNote& n : operands) f.operands.push_back(n.format);
+  for (const TensorNote& n : results) f.results.push_back(n.format);
+  return f;
+}
+
+std::string write_native_blob(std::string_view op, const std::vector<regie_attr>& attrs,
+                              const Formats& formats) {
+  BlobWriter out;
+  regie::sdk::write_op(out, op, attrs.data(), static_cast<uint32_t>(attrs.size()));
+  for (const auto* list : {&formats.operands, &formats.results}) {
+    out.put(static_cast<uint32_t>(list->size()));
+    for (regie_format f : *list) out.put(f);
+  }
+  return out.take();
+}
+
+NativeBlob read_native_blob(const void* data, uint64_t size) {
+  BlobReader in(data, size, "kernel of format host_cpu.native/1");
+  NativeBlob blob;
+  blob.op = regie::sdk::read_op(in);
+  for (auto* list : {&blob.formats.operands, &blob.formats.results}) {
+    list->resize(in.count(sizeof(uint32_t)));
+    for (regie_format& f : *list) f = read_format(in);
+  }
+  in.finish();
+  return blob;
+}
+
 DnnlBlob read_dnnl_blob(const void* data, uint64_t size) {
-  BlobReader in(data, size, "kernel of format host_cpu.onednn/1");
+  BlobReader in(data, size, "kernel of format host_cpu.onednn/2");
   if (std::memcmp(in.raw(4), "RGHC", 4) != 0) in.corrupt("its mark is missing");
   if (in.get<uint32_t>() != kVersion) in.corrupt("its version is unknown");
   in.raw(4 *

@@ -1,11 +1,12 @@
 // The kernel formats of host_cpu as bytes.
 //
 // "host_cpu.reference/1": the operator (regie/op_blob.hpp), nothing else.
-// "host_cpu.onednn/1": "RGHC", u32 version, u32 oneDNN major, minor, patch, u32 its instruction set; the
-// operator; u32 layout; u32 operands, u32 results, each as u16 element type, u32 rank, i64 reference
-// dimensions; u32 operand whose bytes are a packed weight, or REGIE_NONE, and then its layout: u32 rank; per
-// axis i64 size, padded size, stride; u32 inner blocks, each u32 axis and i64 size; u64 bytes. The layout
-// describes plain data, so that any oneDNN can reorder it.
+// "host_cpu.native/1": the operator; u32 operands, u32 their formats; u32 results, u32 their formats.
+// "host_cpu.onednn/2": "RGHC", u32 version, u32 oneDNN major, minor, patch, u32 its instruction set; the
+// operator; u32 layout; u32 operands, u32 results, each as u16 element type, u32 format, u32 rank, i64
+// reference dimensions; u32 operand whose bytes are a packed weight, or REGIE_NONE, and then its layout: u32
+// rank; per axis i64 size, padded size, stride; u32 inner blocks, each u32 axis and i64 size; u64 bytes. The
+// layout describes plain data, so that any oneDNN can reorder it.
 #pragma once
 
 #include <string>
@@ -18,10 +19,12 @@
 namespace host_cpu {
 
 constexpr char kReferenceFormat[] = "host_cpu.reference/1";
-constexpr char kDnnlFormat[] = "host_cpu.onednn/1";
+constexpr char kDnnlFormat[] = "host_cpu.onednn/2";
+constexpr char kNativeFormat[] = "host_cpu.native/1";
 
 struct TensorNote {
   regie_elem elem = REGIE_ELEM_UNKNOWN;
+  regie_format format = kPlainFormat;
   std::vector<int64_t> dims;
 };
 
@@ -32,14 +35,23 @@ struct DnnlBlob {
   uint32_t packed_operand = REGIE_NONE;
   dnnl_memory_desc_t packed{};
   uint64_t packed_bytes = 0;
+  Formats formats() const;
+};
+
+struct NativeBlob {
+  regie::sdk::OpBlob op;
+  Formats formats;
 };
 
 std::string write_dnnl_blob(std::string_view op, const std::vector<regie_attr>& attrs, Layout layout,
                             const std::vector<regie_tensor>& operands,
-                            const std::vector<regie_tensor>& results, uint32_t packed_operand,
-                            const dnnl_memory_desc_t& packed);
-// Throws Failure(CORRUPT) for everything that is not such a blob.
+                            const std::vector<regie_tensor>& results, const Formats& formats,
+                            uint32_t packed_operand, const dnnl_memory_desc_t& packed);
+std::string write_native_blob(std::string_view op, const std::vector<regie_attr>& attrs,
+                              const Formats& formats);
+// Throw Failure(CORRUPT) for everything that is not such a blob.
 DnnlBlob read_dnnl_blob(const void* data, uint64_t size);
+NativeBlob read_native_blob(const void* data, uint64_t size);
 
 // Can this layout be written into a blob: blocked, and nothing beside the blocks?
 bool is_storable(const dnnl_memory_desc_t& desc);

@@ -34,7 +34,9 @@ dnnl_memory_desc_t plain(std::span<const int64_t> dims) {
   for (size_t i = dims.size(); i-- > 0;) {
     sizes[i] = dims[i];
     strides[i] = stride;
-    if (__builtin_mul_overflow(stride, std::max<int64_t>(dims[i], 1), &stride))
+    // The library counts in int in many places, and divides by what is left of a size.
+    if (__builtin_mul_overflow(stride, std::max<int64_t>(dims[i], 1), &stride) || stride > INT32_MAX ||
+        dims[i] > INT32_MAX / 2)
       refuse("a tensor is too large");
   }
   if (dnnl_memory_desc_init_by_strides(&desc, static_cast<int>(dims.size()), sizes, dnnl_f32, strides) !=
@@ -76,6 +78,8 @@ struct Activation {
 constexpr Activation kActivations[] = {
     {"Clip", dnnl_eltwise_clip, true, true, 0},
     {"Elu", dnnl_eltwise_elu, true, false, 0},
+    {"Gelu", dnnl_eltwise_gelu_erf, false, false, 0},
+    {"GeluTanh", dnnl_eltwise_gelu_tanh, false, false, 0},
     {"HardSwish", dnnl_eltwise_hardswish, false, false, 0},
     {"LeakyRelu", dnnl_eltwise_relu, true, false, 0},
     {"Relu", dnnl_eltwise_relu, false, false, 0},
@@ -432,6 +436,27 @@ Operation describe(std::string_view op, const Attrs& attrs, const regie_tensor* 
   Request r{op, attrs, {operands, operand_count}, {results, result_count}};
   check_tensors(r);
   return l->describe(r);
+}
+
+bool Formats::all_plain() const {
+  auto plain = [](regie_format f) { return f == kPlainFormat; };
+  return std::all_of(operands.begin(), operands.end(), plain) &&
+         std::all_of(results.begin(), results.end(), plain);
+}
+
+void set_formats(Operation& op, const Formats& formats, const regie_tensor* operands,
+                 const regie_tensor* results) {
+  if (formats.all_plain()) return;
+  if (op.kind != Operation::kConvolution && op.kind != Operation::kPooling)
+    refuse("it is computed row-major only");
+  for (size_t i = 0; i < formats.operands.size(); ++i) {
+    const bool free = i == op.src_operand || i == op.residual_operand;
+    if (!free && formats.operands[i] != kPlainFormat) refuse("an operand must be row-major");
+  }
+  if (op.residual_operand != REGIE_NONE && formats.operands[op.residual_operand] != formats.results[0])
+    refuse("residual and result must have one format");
+  op.src = dnnl_layout(regie::sdk::dims_of(operands[op.src_operand]), formats.operands[op.src_operand]);
+  op.dst = dnnl_layout(regie::sdk::dims_of(results[0]), formats.results[0]);
 }
 
 std::string activation_problem(const Attrs& attrs) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats.h"
 #include "regie/plugin.hpp"
 
 namespace host_cpu {
@@ -42,6 +43,14 @@ bool is_lowered(std::string_view op);
 // ONNX. Tensors without any element are the caller's to handle.
 Operation describe(std::string_view op, const regie::sdk::Attrs& attrs, const regie_tensor* operands,
                    uint32_t operand_count, const regie_tensor* results, uint32_t result_count);
+// Puts operand 0, the residual and the result into their formats. Throws UNSUPPORTED where operator and
+// formats do not go together.
+struct Formats {
+  std::vector<regie_format> operands, results;
+  bool all_plain() const;
+};
+void set_formats(Operation& op, const Formats& formats, const regie_tensor* operands,
+                 const regie_tensor* results);
 
 // Which operand may be overwritten by the result of this operator, as its residual; REGIE_NONE: none.
 uint32_t residual_operand(std::string_view op);

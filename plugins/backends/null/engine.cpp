@@ -121,6 +121,7 @@ extern const regie_engine_table engine_table = {
     alias,
     nullptr,  // formats: row-major is all that a reference kernel reads
     nullptr,  // accept_fusion: every fusion is welcome
-    compile};
+    compile,
+    nullptr};  // reformat_ns: as for formats
 
 }  // namespace null_backend

@@ -1,6 +1,7 @@
 #include "inputs.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 #include "regie/plugin.hpp"
@@ -29,6 +30,11 @@ bool is_name(std::string_view text) {
   auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   if (text.empty() || !letter(text[0])) return false;
   return std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
+
+// "?", "-1" and their like are how some exporters write "not known": two of them need not be equal.
+bool has_letter(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), [](unsigned char c) { return std::isalpha(c) || c >= 0x80; });
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -107,7 +113,7 @@ class Reader {
       // Negative numbers are how some exporters write "not known".
       if (from.has_value() && from.value() >= 0) {
         dim.number = from.value();
-      } else if (!from.param().empty()) {
+      } else if (has_letter(from.param())) {
         dim.symbol = from.param();
       } else {
         dim.symbol = v.name() + "_" + std::to_string(d.dims.size());

@@ -84,7 +84,7 @@ class Translation {
   uint32_t operand(size_t i) const { return i < operands.size() ? operands[i] : REGIE_NONE; }
 };
 
-// translate.cpp
+// translate.cpp, translate_more.cpp
 void same(Translation&);
 void softmax_of_2d(Translation&);
 void axes_to_operand(Translation&);
@@ -98,6 +98,20 @@ void dropout(Translation&);
 void batch_normalization(Translation&);
 void cast(Translation&);
 void sum(Translation&);
+void cast_like(Translation&);
+void mean(Translation&);
+void resize_of_10(Translation&);
+void upsample(Translation&);
+void group_normalization_of_18(Translation&);
+void top_k_of_1(Translation&);
+void scatter(Translation&);
+void range(Translation&);
+void dft_of_17(Translation&);
+void grid_sample_of_16(Translation&);
+void roi_align_of_10(Translation&);
+void quantize(Translation&);
+void attention(Translation&);
+void swiglu(Translation&);
 void constant(Translation&);
 void branches(Translation&);
 

@@ -4,33 +4,9 @@
 #include <cstring>
 #include <limits>
 
-#include "operators.h"
+#include "translate.h"
 
 namespace regie::onnx {
-
-namespace {
-
-std::vector<int64_t> required_integers(Translation& t, std::string_view name) {
-  auto list = t.attributes.take_integers(name);
-  if (!list) t.context.invalid("attribute " + quoted(name) + " is missing");
-  return std::move(*list);
-}
-
-// A scalar constant of the type of `like`.
-uint32_t scalar_like(Translation& t, uint32_t like, double value, std::string_view suffix) {
-  TensorData data;
-  const Translation::Type type = t.type(like);
-  if (!scalar(type.elem, value, &data))
-    t.context.invalid("the operator does not take " + std::string(element_name(type.elem)) +
-                      " at operator set " + std::to_string(t.opset));
-  return t.constant(data, suffix);
-}
-
-void drop_absent(std::vector<uint32_t>* operands) {
-  while (!operands->empty() && operands->back() == REGIE_NONE) operands->pop_back();
-}
-
-}  // namespace
 
 void same(Translation& t) { t.finish(t.ref.node->op_type(), t.operands, t.attributes.list()); }
 
@@ -134,14 +110,19 @@ void dropout_of_inference(Translation& t) {
   t.finish("Dropout", {t.operand(0)}, {});
 }
 
+// In training mode too, a ratio of 0 drops nothing; some exporters leave it so.
 void dropout(Translation& t) {
-  if (uint32_t mode = t.operand(2); mode != REGIE_NONE) {
-    const regie_tensor* data = t.data(mode);
-    if (!data || data->bytes != 1 || *static_cast<const uint8_t*>(data->data) != 0)
-      t.context.unsupported(
-          "Dropout in training mode is not supported: its training_mode must be a constant false; "
-          "export the model for inference");
-  }
+  auto all_zero = [&](uint32_t value) {
+    const regie_tensor* data = t.data(value);
+    if (!data) return false;
+    const auto* bytes = static_cast<const uint8_t*>(data->data);
+    return std::all_of(bytes, bytes + data->bytes, [](uint8_t b) { return b == 0; });
+  };
+  const uint32_t ratio = t.operand(1), mode = t.operand(2);
+  if (mode != REGIE_NONE && !all_zero(mode) && !(ratio != REGIE_NONE && all_zero(ratio)))
+    t.context.unsupported(
+        "Dropout in training mode is not supported: its training_mode must be a constant false, or its ratio "
+        "0; export the model for inference");
   t.finish("Dropout", {t.operand(0)}, {});
 }
 

@@ -8,6 +8,20 @@
 
 namespace regie::ops {
 
+// Operand i, where present, must broadcast to `y` without making it larger.
+inline void check_addend(const Infer& infer, uint32_t i, const Shape& y) {
+  if (!infer.has(i)) return;
+  auto c = infer.shape(i);
+  bool fits = c.size() <= y.size();
+  for (size_t k = 0; fits && k < c.size(); ++k) {
+    regie_dim to = y[y.size() - c.size() + k];
+    fits = c[k] == 1 || !infer.surely_differ(c[k], to) || !infer.surely_differ(c[k], 1);
+  }
+  if (!fits)
+    infer.bad("operand " + std::to_string(i) + " of shape " + infer.print(c) + " cannot be broadcast to " +
+              infer.print(y));
+}
+
 // The common shape of operands first..last-1.
 inline Shape broadcast_operands(const Infer& infer, uint32_t first, uint32_t last) {
   Shape shape(infer.shape(first).begin(), infer.shape(first).end());

@@ -84,8 +84,8 @@ regie_elem target_of(std::string_view op, const sdk::Attrs& attrs) {
 void infer_cast(const Infer& infer) {
   regie_elem to = target_of(infer.op, infer.attrs);
   infer.result(0, to, infer.shape(0));
-  if (to != REGIE_I64 && to != REGIE_I32) return;
-  if (auto content = infer.content(0)) infer.content(0, *content);
+  if (to != REGIE_I64 && to != REGIE_I32 && to != REGIE_F32 && to != REGIE_F64) return;
+  if (auto elements = infer.elements(0)) infer.content(0, *elements);
 }
 
 KernelPtr prepare_cast(Prepare& p) {
@@ -110,7 +110,7 @@ KernelPtr prepare_cast(Prepare& p) {
   });
 }
 
-constexpr Op table[] = {{"Cast", REGIE_OP_INPLACE, infer_cast, prepare_cast}};
+constexpr Op table[] = {{"Cast", REGIE_OP_INPLACE | REGIE_OP_ELEMENTWISE, infer_cast, prepare_cast}};
 
 }  // namespace
 

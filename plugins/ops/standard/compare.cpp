@@ -6,6 +6,35 @@ namespace {
 
 void infer_compare(const Infer& infer) { infer.result(0, REGIE_BOOL, broadcast_operands(infer, 0, 2)); }
 
+// Comparisons of shapes are known if they come out the same for all sizes.
+enum class Order { kEqual, kLess, kLessOrEqual };
+
+regie_dim known_order(const Infer& infer, Order order, regie_dim a, regie_dim b) {
+  if (a == REGIE_DIM_UNKNOWN || b == REGIE_DIM_UNKNOWN) return REGIE_DIM_UNKNOWN;
+  if (a == b) return order == Order::kLess ? 0 : 1;
+  auto [a_low, a_high] = a >= 0 ? std::pair(a, a) : infer.dims.range(a);
+  auto [b_low, b_high] = b >= 0 ? std::pair(b, b) : infer.dims.range(b);
+  if (order == Order::kEqual) {
+    if (a_low == a_high && b_low == b_high) return a_low == b_low ? 1 : 0;
+    return a_high < b_low || b_high < a_low ? 0 : REGIE_DIM_UNKNOWN;
+  }
+  if (order == Order::kLess) return a_high < b_low ? 1 : b_high <= a_low ? 0 : REGIE_DIM_UNKNOWN;
+  return a_high <= b_low ? 1 : b_high < a_low ? 0 : REGIE_DIM_UNKNOWN;
+}
+
+template <Order order, bool swapped>
+void infer_order(const Infer& infer) {
+  infer_compare(infer);
+  auto a = infer.content(swapped ? 1 : 0), b = infer.content(swapped ? 0 : 1);
+  if (!a || !b || a->empty() || b->empty()) return;
+  Shape content(std::max(a->size(), b->size()));
+  for (const Shape& side : {*a, *b})
+    if (side.size() != 1 && side.size() != content.size()) return;
+  for (size_t i = 0; i < content.size(); ++i)
+    content[i] = known_order(infer, order, (*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i]);
+  infer.content(0, content);
+}
+
 struct IsEqual {
   template <class A>
   bool operator()(A a, A b) const {
@@ -55,6 +84,18 @@ KernelPtr prepare_compare(Prepare& p) {
 void infer_where(const Infer& infer) {
   Shape shape = broadcast_operands(infer, 0, 3);
   infer.result(0, infer.elem(1), shape);
+  auto c = infer.content(0), x = infer.content(1), y = infer.content(2);
+  if (!c || !x || !y || shape.size() > 1) return;
+  Shape content(std::max({c->size(), x->size(), y->size()}));
+  for (const Shape& side : {*c, *x, *y})
+    if (side.size() != 1 && side.size() != content.size()) return;
+  for (size_t i = 0; i < content.size(); ++i) {
+    auto condition = infer.number((*c)[c->size() == 1 ? 0 : i]);
+    if (!condition) return;
+    const Shape& side = *condition != 0 ? *x : *y;
+    content[i] = side[side.size() == 1 ? 0 : i];
+  }
+  infer.content(0, content);
 }
 
 template <class T>
@@ -91,13 +132,15 @@ KernelPtr prepare_where(Prepare& p) {
   }
 }
 
-constexpr uint32_t flags = REGIE_OP_INPLACE;
+constexpr uint32_t flags = REGIE_OP_INPLACE | REGIE_OP_ELEMENTWISE;
 constexpr Op table[] = {
-    {"Equal", flags, infer_compare, prepare_compare<IsEqual, All>},
-    {"Less", 0, infer_compare, prepare_compare<IsLess, Numbers>},
-    {"Greater", 0, infer_compare, prepare_compare<IsGreater, Numbers>},
-    {"LessOrEqual", 0, infer_compare, prepare_compare<IsLessOrEqual, Numbers>},
-    {"GreaterOrEqual", 0, infer_compare, prepare_compare<IsGreaterOrEqual, Numbers>},
+    {"Equal", flags, infer_order<Order::kEqual, false>, prepare_compare<IsEqual, All>},
+    {"Less", REGIE_OP_ELEMENTWISE, infer_order<Order::kLess, false>, prepare_compare<IsLess, Numbers>},
+    {"Greater", REGIE_OP_ELEMENTWISE, infer_order<Order::kLess, true>, prepare_compare<IsGreater, Numbers>},
+    {"LessOrEqual", REGIE_OP_ELEMENTWISE, infer_order<Order::kLessOrEqual, false>,
+     prepare_compare<IsLessOrEqual, Numbers>},
+    {"GreaterOrEqual", REGIE_OP_ELEMENTWISE, infer_order<Order::kLessOrEqual, true>,
+     prepare_compare<IsGreaterOrEqual, Numbers>},
     {"And", flags, infer_compare, prepare_compare<Both, Types<Bool>>},
     {"Or", flags, infer_compare, prepare_compare<Either, Types<Bool>>},
     {"Xor", flags, infer_compare, prepare_compare<Different, Types<Bool>>},

@@ -27,14 +27,14 @@ int64_t group_of(std::string_view op, const sdk::Attrs& attrs) {
 
 void check_bias(const Infer& infer, regie_dim channels) {
   if (!infer.has(2)) return;
-  if (infer.rank(2) != 1 || infer.surely_differ(infer.shape(2)[0], channels))
+  if (infer.rank(2) != 1 || !infer.agree(infer.shape(2)[0], channels))
     infer.bad("the bias has the shape " + infer.print(infer.shape(2)) + "; it needs [" +
               infer.dims.print(channels) + "]");
 }
 
 void check_kernel_shape(const Infer& infer, const Window& window) {
   for (size_t i = 0; i < window.kernel.size(); ++i)
-    if (infer.surely_differ(window.kernel[i], infer.shape(1)[2 + i]))
+    if (!infer.agree(window.kernel[i], infer.shape(1)[2 + i]))
       infer.bad("attribute 'kernel_shape' does not fit the weight's shape " + infer.print(infer.shape(1)));
 }
 
@@ -45,7 +45,7 @@ void infer_conv(const Infer& infer) {
   Window window(infer.op, infer.attrs, spatial);
   check_kernel_shape(infer, window);
   regie_dim channels = infer.dims.mul(w[1], group);
-  if (infer.surely_differ(x[1], channels))
+  if (!infer.agree(x[1], channels))
     infer.bad("the weight has " + infer.dims.print(channels) + " input channels (" + std::to_string(group) +
               " groups), the input has " + infer.dims.print(x[1]));
   if (w[0] >= 0 && w[0] % group != 0)
@@ -172,7 +172,7 @@ void infer_conv_transpose(const Infer& infer) {
   int64_t group = group_of(infer.op, infer.attrs);
   Transposed t(infer.op, infer.attrs, spatial);
   check_kernel_shape(infer, t.window);
-  if (infer.surely_differ(x[1], w[0]))
+  if (!infer.agree(x[1], w[0]))
     infer.bad("the weight has " + infer.dims.print(w[0]) + " input channels, the input has " +
               infer.dims.print(x[1]));
   if (w[0] >= 0 && w[0] % group != 0)

@@ -1,4 +1,6 @@
 // Operators that copy elements to other places: Transpose, Concat, Split, Expand, Gather.
+#include <algorithm>
+
 #include "op.h"
 #include "walk.h"
 
@@ -38,8 +40,20 @@ std::vector<size_t> permutation(std::string_view op, const sdk::Attrs& attrs, si
 void infer_transpose(const Infer& infer) {
   auto x = infer.shape(0);
   Shape y;
-  for (size_t axis : permutation(infer.op, infer.attrs, x.size())) y.push_back(x[axis]);
+  auto order = permutation(infer.op, infer.attrs, x.size());
+  for (size_t axis : order) y.push_back(x[axis]);
   infer.result(0, infer.elem(0), y);
+  auto elements = infer.elements(0);
+  if (!elements || y.size() > max_rank || std::any_of(y.begin(), y.end(), [](regie_dim d) { return d < 0; }))
+    return;
+  Dims dense = dense_strides(x), from{};
+  for (size_t i = 0; i < order.size(); ++i) from[i] = dense[order[i]];
+  Shape turned;
+  Walk<1>(y, {from}).rows([&](const auto& at, int64_t count, const auto& step) {
+    for (int64_t i = 0; i < count; ++i)
+      turned.push_back((*elements)[static_cast<size_t>(at[0] + i * step[0])]);
+  });
+  infer.content(0, turned);
 }
 
 KernelPtr prepare_transpose(Prepare& p) {
@@ -71,7 +85,7 @@ void infer_concat(const Infer& infer) {
     bool fits = x.size() == y.size();
     for (size_t k = 0; fits && k < x.size(); ++k) {
       if (k == at) continue;
-      fits = !infer.surely_differ(x[k], y[k]);
+      fits = infer.agree(x[k], y[k]);
       if (x[k] >= 0) y[k] = x[k];
     }
     if (!fits)
@@ -152,7 +166,7 @@ void infer_split(const Infer& infer) {
                 " results");
     regie_dim sum = 0;
     for (regie_dim s : sizes) sum = infer.dims.add(sum, s);
-    if (infer.surely_differ(sum, x[axis]))
+    if (!infer.agree(sum, x[axis]))
       infer.bad("the sizes of 'split' make " + infer.dims.print(sum) + "; the axis has " +
                 infer.dims.print(x[axis]));
   } else {

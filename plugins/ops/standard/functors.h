@@ -97,6 +97,24 @@ struct ClipTo {
   double lower, upper;
 };
 
+struct Gelu {
+  Gelu(double, double) {}
+  template <class A>
+  A operator()(A x) const {
+    return A(0.5) * x * (A(1) + std::erf(x * A(0.70710678118654752440)));
+  }
+};
+
+// The approximation by tanh.
+struct GeluTanh {
+  GeluTanh(double, double) {}
+  template <class A>
+  A operator()(A x) const {
+    A inner = A(0.79788456080286535588) * (x + A(0.044715) * x * x * x);  // sqrt(2 / pi)
+    return A(0.5) * x * (A(1) + std::tanh(inner));
+  }
+};
+
 // `activation`, `activation_alpha` and `activation_beta` of the fused operators.
 class Activation {
  public:
@@ -136,13 +154,31 @@ class Activation {
         return each(Elu(alpha_, beta_));
       case kSwish:
         return each(Swish(alpha_, beta_));
+      case kGelu:
+        return each(Gelu(alpha_, beta_));
+      case kGeluTanh:
+        return each(GeluTanh(alpha_, beta_));
     }
   }
 
  private:
-  enum Kind { kNone, kRelu, kLeakyRelu, kSigmoid, kTanh, kHardSigmoid, kHardSwish, kClip, kElu, kSwish };
-  static constexpr std::string_view names[] = {
-      "", "Relu", "LeakyRelu", "Sigmoid", "Tanh", "HardSigmoid", "HardSwish", "Clip", "Elu", "Swish"};
+  enum Kind {
+    kNone,
+    kRelu,
+    kLeakyRelu,
+    kSigmoid,
+    kTanh,
+    kHardSigmoid,
+    kHardSwish,
+    kClip,
+    kElu,
+    kSwish,
+    kGelu,
+    kGeluTanh
+  };
+  static constexpr std::string_view names[] = {"",     "Relu",        "LeakyRelu", "Sigmoid",
+                                               "Tanh", "HardSigmoid", "HardSwish", "Clip",
+                                               "Elu",  "Swish",       "Gelu",      "GeluTanh"};
   Kind kind_ = kNone;
   double alpha_, beta_;
 };

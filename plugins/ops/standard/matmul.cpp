@@ -1,9 +1,8 @@
 // MatMul, Gemm and regie.FusedMatMul: one kernel for all three.
 #include <algorithm>
 
+#include "broadcast.h"
 #include "functors.h"
-#include "op.h"
-#include "walk.h"
 
 namespace regie::ops {
 namespace {
@@ -23,7 +22,7 @@ std::vector<D> as_matrix(std::span<const D> shape, bool left, bool transposed) {
 Shape matmul_shape(const Infer& infer, bool transpose_a, bool transpose_b) {
   if (infer.rank(0) == 0 || infer.rank(1) == 0) infer.bad("scalars cannot be multiplied as matrices");
   Shape a = as_matrix(infer.shape(0), true, transpose_a), b = as_matrix(infer.shape(1), false, transpose_b);
-  if (infer.surely_differ(a.back(), b[b.size() - 2]))
+  if (!infer.agree(a.back(), b[b.size() - 2]))
     infer.bad("shapes " + infer.print(infer.shape(0)) + " and " + infer.print(infer.shape(1)) +
               " do not fit: the inner dimensions are " + infer.dims.print(a.back()) + " and " +
               infer.dims.print(b[b.size() - 2]));
@@ -34,20 +33,6 @@ Shape matmul_shape(const Infer& infer, bool transpose_a, bool transpose_b) {
 }
 
 void infer_matmul(const Infer& infer) { infer.result(0, infer.elem(0), matmul_shape(infer, false, false)); }
-
-// An operand that must broadcast to the result without making it larger.
-void check_addend(const Infer& infer, uint32_t i, const Shape& y) {
-  if (!infer.has(i)) return;
-  auto c = infer.shape(i);
-  bool fits = c.size() <= y.size();
-  for (size_t k = 0; fits && k < c.size(); ++k) {
-    regie_dim to = y[y.size() - c.size() + k];
-    fits = c[k] == 1 || !infer.surely_differ(c[k], to) || !infer.surely_differ(c[k], 1);
-  }
-  if (!fits)
-    infer.bad("operand " + std::to_string(i) + " of shape " + infer.print(c) + " cannot be broadcast to " +
-              infer.print(y));
-}
 
 void infer_gemm(const Infer& infer) {
   if (infer.rank(0) != 2 || infer.rank(1) != 2)

@@ -15,7 +15,7 @@ void infer_batch_norm(const Infer& infer) {
   if (x.empty()) infer.bad("the input must not be a scalar");
   regie_dim channels = x.size() > 1 ? x[1] : 1;
   for (uint32_t i = 1; i <= 4; ++i)
-    if (infer.rank(i) != 1 || infer.surely_differ(infer.shape(i)[0], channels))
+    if (infer.rank(i) != 1 || !infer.agree(infer.shape(i)[0], channels))
       infer.bad("operand " + std::to_string(i) + " has the shape " + infer.print(infer.shape(i)) +
                 "; it needs [" + infer.dims.print(channels) + "]");
   infer.result(0, infer.elem(0), x);

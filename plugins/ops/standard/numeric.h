@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 #include <type_traits>
 
@@ -62,6 +63,17 @@ template <class T>
 using Sum = std::conditional_t<std::is_floating_point_v<Compute<T>>, double, Compute<T>>;
 template <class T>
 inline constexpr bool is_float = std::is_floating_point_v<Compute<T>>;
+
+// The greatest finite value of T, and the least.
+template <class T>
+inline constexpr Compute<T> greatest = std::numeric_limits<Compute<T>>::max();
+template <>
+inline constexpr float greatest<Half> = 65504.0f;
+template <>
+inline constexpr float greatest<BFloat16> = std::bit_cast<float>(0x7f7f0000u);
+template <class T>
+inline constexpr Compute<T> least = is_float<T> ? static_cast<Compute<T>>(-greatest<T>)
+                                                : std::numeric_limits<Compute<T>>::lowest();
 
 template <class T>
 inline constexpr regie_elem elem_of = REGIE_ELEM_UNKNOWN;

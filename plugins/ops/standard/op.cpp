@@ -1,5 +1,7 @@
 #include "op.h"
 
+#include <cmath>
+
 namespace regie::ops {
 
 namespace {
@@ -9,20 +11,28 @@ std::string quoted(std::string_view op, const std::string& message) {
   return std::string(op) + ": " + message;
 }
 
+// False if there are floats that are no whole numbers, or too great to be told from their neighbours.
 template <class T>
-void append_numbers(const regie_tensor& t, std::vector<int64_t>& to) {
+bool append_numbers(const regie_tensor& t, std::vector<int64_t>& to) {
   const T* from = static_cast<const T*>(t.data);
-  for (int64_t i = 0, n = sdk::count_of(t); i < n; ++i) to.push_back(static_cast<int64_t>(from[i]));
+  for (int64_t i = 0, n = sdk::count_of(t); i < n; ++i) {
+    const Compute<T> x = from[i];
+    if constexpr (is_float<T>)
+      if (!(x == std::floor(x) && std::abs(x) < Compute<T>(1 << 24))) return false;
+    to.push_back(static_cast<int64_t>(x));
+  }
+  return true;
 }
 
-using ContentTypes = Types<int64_t, int32_t>;
+// Sizes go through floats where exporters compute with them (the ends of grids, for instance).
+using ContentTypes = Types<int64_t, int32_t, Bool, float, double>;
 
 std::optional<std::vector<int64_t>> numbers_of(const regie_tensor* t) {
-  if (!t || !t->data || t->rank > 1 || sdk::count_of(*t) > max_content) return std::nullopt;
+  if (!t || !t->data || sdk::count_of(*t) > max_content) return std::nullopt;
   std::vector<int64_t> numbers;
-  if (!dispatch(ContentTypes(), t->elem, [&]<class T>() { append_numbers<T>(*t, numbers); }))
-    return std::nullopt;
-  return numbers;
+  bool whole = false;
+  dispatch(ContentTypes(), t->elem, [&]<class T>() { whole = append_numbers<T>(*t, numbers); });
+  return whole ? std::optional(std::move(numbers)) : std::nullopt;
 }
 }  // namespace
 
@@ -37,6 +47,17 @@ std::string print_shape(Index shape) {
   std::string text = "[";
   for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
   return text + "]";
+}
+
+std::vector<std::string_view> texts(const sdk::Attrs& attrs, std::string_view name) {
+  std::vector<std::string_view> list;
+  const regie_attr* a = attrs.find(name);
+  if (!a) return list;
+  if (a->kind != REGIE_ATTR_STRINGS)
+    throw sdk::Failure(REGIE_INVALID_MODEL,
+                       "attribute '" + std::string(name) + "' must be a list of strings");
+  for (uint32_t i = 0; i < a->count; ++i) list.push_back(sdk::sv(a->v.strs[i]));
+  return list;
 }
 
 Infer::Infer(const regie_host* host, const regie_shape_request& request)
@@ -58,8 +79,14 @@ std::span<const regie_dim> Infer::shape(uint32_t i) const {
 }
 
 std::optional<Shape> Infer::content(uint32_t i) const {
+  if (in(i).type.rank > 1) return std::nullopt;
+  return elements(i);
+}
+
+std::optional<Shape> Infer::elements(uint32_t i) const {
   const regie_operand_info& o = in(i);
-  if (o.type.rank > 1) return std::nullopt;
+  for (regie_dim d : sdk::dims_of(o.type))
+    if (d == 0) return Shape();  // nothing is known of nothing
   if (auto numbers = numbers_of(o.data)) {
     Shape content;
     for (int64_t n : *numbers) content.push_back(dim(n));
@@ -73,7 +100,8 @@ std::optional<Shape> Infer::content(uint32_t i) const {
 }
 
 std::optional<std::vector<int64_t>> Infer::numbers(uint32_t i) const {
-  if (auto numbers = numbers_of(in(i).data)) return numbers;
+  if (in(i).type.rank <= 1)
+    if (auto numbers = numbers_of(in(i).data)) return numbers;
   auto known = content(i);
   if (!known) return std::nullopt;
   std::vector<int64_t> numbers;
@@ -147,6 +175,12 @@ bool Infer::surely_differ(regie_dim a, regie_dim b) const {
   return a_high < b_low || b_high < a_low;
 }
 
+bool Infer::agree(regie_dim a, regie_dim b) const {
+  if (surely_differ(a, b)) return false;
+  if (a < 0) std::swap(a, b);
+  return a < 0 || b >= 0 || b == REGIE_DIM_UNKNOWN || dims.fix(b, a);
+}
+
 Shape Infer::broadcast(std::span<const regie_dim> a, std::span<const regie_dim> b) const {
   if (a.size() < b.size()) std::swap(a, b);
   Shape result(a.begin(), a.end());
@@ -186,8 +220,8 @@ void Infer::unsupported(const std::string& message) const {
   throw sdk::Failure(REGIE_UNSUPPORTED, quoted(op, message));
 }
 
-Prepare::Prepare(const regie_op_request& request)
-    : op(sdk::sv(request.op)), attrs(request.attrs, request.attr_count), request_(request) {
+Prepare::Prepare(const regie_op_request& request, const regie_host* host)
+    : op(sdk::sv(request.op)), attrs(request.attrs, request.attr_count), request_(request), host_(host) {
   for (uint32_t i = 0; i < request.operand_count; ++i) {
     const regie_tensor& t = request.operands[i];
     if (!t.strides) continue;

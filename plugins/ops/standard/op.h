@@ -25,6 +25,9 @@ using Index = std::span<const int64_t>;  // of a tensor: concrete dimensions, st
 // Axis -rank..rank-1 as 0..rank-1; INVALID_MODEL if it is outside. `what` is e.g. "Softmax: axis".
 int64_t normal_axis(std::string_view what, int64_t axis, int64_t rank);
 
+// The strings of an attribute; none if it is absent.
+std::vector<std::string_view> texts(const sdk::Attrs& attrs, std::string_view name);
+
 // One request to a shape function.
 class Infer {
  public:
@@ -45,7 +48,9 @@ class Infer {
 
   // The elements of a small integer tensor as expressions, if they are known.
   std::optional<Shape> content(uint32_t i) const;
-  // The same if all of them are plain numbers.
+  // The same of a tensor of any rank, row by row: exporters reshape and turn lists of pads, for instance.
+  std::optional<Shape> elements(uint32_t i) const;
+  // As `content` if all of them are plain numbers.
   std::optional<std::vector<int64_t>> numbers(uint32_t i) const;
   // As `content` and `numbers`, but UNSUPPORTED if they depend on data that is known only at run time.
   Shape need_content(uint32_t i) const;
@@ -61,6 +66,8 @@ class Infer {
   bool surely_below(regie_dim d, int64_t bound) const;
   // Do these differ for every size? (Two constants that are not equal, or ranges that do not meet.)
   bool surely_differ(regie_dim a, regie_dim b) const;
+  // States that these are equal: a symbol is fixed to the number that it must be. False if they cannot be.
+  bool agree(regie_dim a, regie_dim b) const;
   Shape broadcast(std::span<const regie_dim> a, std::span<const regie_dim> b) const;
   int64_t axis(int64_t axis, int64_t rank) const {
     return normal_axis(std::string(op) + ": axis", axis, rank);
@@ -118,7 +125,7 @@ KernelPtr make_kernel(F f) {
 // One request to prepare a kernel: concrete shapes.
 class Prepare {
  public:
-  explicit Prepare(const regie_op_request& request);
+  explicit Prepare(const regie_op_request& request, const regie_host* host = nullptr);
 
   const std::string_view op;
   const sdk::Attrs attrs;
@@ -153,9 +160,12 @@ class Prepare {
   [[noreturn]] void no_type(regie_elem elem) const;
   [[noreturn]] void bad(const std::string& message) const;  // INVALID_INPUT
   [[noreturn]] void unsupported(const std::string& message) const;
+  const regie_op_request& request() const { return request_; }
+  const regie_host* host() const { return host_; }
 
  private:
   const regie_op_request& request_;
+  const regie_host* host_;
 };
 
 struct Op {
@@ -173,6 +183,7 @@ std::span<const Op> cast_ops();
 std::span<const Op> conv_ops();
 std::span<const Op> pool_ops();
 std::span<const Op> matmul_ops();
+std::span<const Op> fused_attention_ops();
 std::span<const Op> norm_ops();
 std::span<const Op> reduce_ops();
 std::span<const Op> view_ops();
@@ -180,6 +191,23 @@ std::span<const Op> data_movement_ops();
 std::span<const Op> slice_ops();
 std::span<const Op> shape_ops();
 std::span<const Op> structural_ops();
+std::span<const Op> recurrent_ops();
+std::span<const Op> resize_ops();
+std::span<const Op> math_ops();
+std::span<const Op> integer_ops();
+std::span<const Op> layer_norm_ops();
+std::span<const Op> index_ops();
+std::span<const Op> scatter_ops();
+std::span<const Op> block_ops();
+std::span<const Op> sampling_ops();
+std::span<const Op> einsum_ops();
+std::span<const Op> signal_ops();
+std::span<const Op> quantize_ops();
+std::span<const Op> attention_ops();
+std::span<const Op> loss_ops();
+std::span<const Op> pointwise_ops();
+
+const regie_op_kernel_table& kernel_table();  // of this plug-in
 
 std::string print_shape(Index shape);  // "[2, 3]"
 

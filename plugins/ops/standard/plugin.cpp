@@ -23,9 +23,14 @@ struct Tables {
   regie_op_kernel_table kernel_table{};
 
   Tables() {
-    for (auto family :
-         {unary_ops, binary_ops, compare_ops, cast_ops, conv_ops, pool_ops, matmul_ops, norm_ops, reduce_ops,
-          view_ops, data_movement_ops, slice_ops, shape_ops, structural_ops})
+    for (auto family : {unary_ops,      binary_ops,     compare_ops,       cast_ops,
+                        conv_ops,       pool_ops,       matmul_ops,        norm_ops,
+                        reduce_ops,     view_ops,       data_movement_ops, slice_ops,
+                        shape_ops,      structural_ops, index_ops,         integer_ops,
+                        layer_norm_ops, math_ops,       recurrent_ops,     resize_ops,
+                        scatter_ops,    attention_ops,  block_ops,         einsum_ops,
+                        quantize_ops,   sampling_ops,   signal_ops,        fused_attention_ops,
+                        pointwise_ops,  loss_ops})
       for (const Op& op : family()) {
         shapes.push_back(op);
         names.push_back(sdk::str(op.name));
@@ -62,7 +67,7 @@ regie_status infer(uint32_t op, const regie_host* host, const regie_shape_reques
 regie_status prepare(uint32_t op, const regie_host* host, const regie_op_request* request,
                      regie_op_state** state, uint64_t* scratch_bytes) {
   return sdk::guard(host, [&] {
-    Prepare context(*request);
+    Prepare context(*request, host);
     KernelPtr kernel = row(tables().kernels, op).prepare(context);
     *scratch_bytes = context.scratch_bytes;
     *state = reinterpret_cast<regie_op_state*>(const_cast<Kernel*>(kernel.release()));
@@ -72,6 +77,12 @@ regie_status prepare(uint32_t op, const regie_host* host, const regie_op_request
 regie_status run(const regie_op_state* state, const regie_host* host, const regie_op_call* call) {
   return sdk::guard(host, [&] { reinterpret_cast<const Kernel*>(state)->run(Call(*call)); });
 }
+
+}  // namespace
+
+const regie_op_kernel_table& kernel_table() { return tables().kernel_table; }
+
+namespace {
 
 const void* find(const char* interface_id) {
   std::string_view id = interface_id;

@@ -47,7 +47,8 @@ void infer_reduce_prod(const Infer& infer) {
   auto content = infer.content(0);
   bool all =
       !infer.has(1) || !infer.need_numbers(1).empty() || infer.attrs.integer("noop_with_empty_axes", 0) == 0;
-  if (!content || !all || infer.rank(0) != 1) return;
+  if (!content || !all || infer.rank(0) != 1 || (infer.elem(0) != REGIE_I64 && infer.elem(0) != REGIE_I32))
+    return;
   regie_dim product = infer.dims.product(*content);
   infer.content(0, {&product, 1});
 }
@@ -82,9 +83,15 @@ struct SumOf : Plain<T> {
   using A = Sum<T>;
   static A step(A a, A x) { return add(a, x); }
 };
+// Integers are added in 64 bits, so that the mean of values that fit is one that fits.
 template <class T>
-struct MeanOf : SumOf<T> {
-  using A = Sum<T>;
+using Wide = std::conditional_t<std::is_integral_v<Sum<T>>,
+                                std::conditional_t<std::is_unsigned_v<Sum<T>>, uint64_t, int64_t>, Sum<T>>;
+template <class T>
+struct MeanOf {
+  using A = Wide<T>;
+  static A start() { return A(0); }
+  static A step(A a, A x) { return add(a, x); }
   static A finish(A a, int64_t count) {
     if constexpr (std::is_integral_v<A>) {
       return count == 0 ? A(0) : static_cast<A>(a / static_cast<A>(count));
@@ -115,10 +122,49 @@ struct SumSquareOf : Plain<T> {
   using A = Sum<T>;
   static A step(A a, A x) { return add(a, multiply(x, x)); }
 };
+// The root of a sum of squares fits where the sum does not: integers are squared as double.
 template <class T>
-struct L2Of : SumSquareOf<T> {
+struct L2Of {
+  using A = std::conditional_t<std::is_integral_v<Sum<T>>, double, Sum<T>>;
+  static A start() { return A(0); }
+  static A step(A a, A x) { return a + x * x; }
+  static A finish(A a, int64_t) {
+    const A root = static_cast<A>(std::sqrt(a));
+    if constexpr (is_float<T>) {
+      return root;
+    } else {  // the greatest double that converts
+      const A most = static_cast<A>(std::numeric_limits<Compute<T>>::max());
+      return std::min(root, sizeof(Compute<T>) < 8 ? most : std::nextafter(most, A(0)));
+    }
+  }
+};
+template <class T>
+struct LogSumOf : SumOf<T> {
   using A = Sum<T>;
-  static A finish(A a, int64_t) { return static_cast<A>(std::sqrt(a)); }
+  static A finish(A a, int64_t) { return static_cast<A>(std::log(a)); }
+};
+// log(exp(x0) + exp(x1) + ...) as the greatest so far and a sum relative to it: nothing overflows.
+struct LogSum {
+  double most = -std::numeric_limits<double>::infinity(), sum = 0;
+  LogSum() = default;
+  template <class X>
+  explicit LogSum(X x) : most(static_cast<double>(x)), sum(1) {}
+  template <class X>
+  explicit operator X() const {
+    return static_cast<X>(std::isinf(most) ? most : most + std::log(sum));
+  }
+};
+template <class T>
+struct LogSumExpOf {
+  using A = LogSum;
+  static A start() { return {}; }
+  static A step(A a, A x) {
+    if (a.most < x.most) std::swap(a, x);
+    if (x.sum != 0 && !std::isinf(a.most)) a.sum += x.sum * std::exp(x.most - a.most);
+    if (std::isnan(x.most)) a.most = x.most;
+    return a;
+  }
+  static A finish(A a, int64_t) { return a; }
 };
 template <class T>
 struct MaxOf {
@@ -279,6 +325,8 @@ constexpr Op table[] = {
     {"ReduceL1", 0, infer_reduce, prepare_reduce<L1Of>},
     {"ReduceL2", 0, infer_reduce, prepare_reduce<L2Of>},
     {"ReduceSumSquare", 0, infer_reduce, prepare_reduce<SumSquareOf>},
+    {"ReduceLogSum", 0, infer_reduce, prepare_reduce<LogSumOf, Floats>},
+    {"ReduceLogSumExp", 0, infer_reduce, prepare_reduce<LogSumExpOf, Floats>},
     {"ArgMax", 0, infer_arg, prepare_arg<true>},
     {"ArgMin", 0, infer_arg, prepare_arg<false>},
 };

@@ -68,16 +68,26 @@ void infer_slice(const Infer& infer) {
   }
   infer.result(0, infer.elem(0), y);
 
-  auto content = infer.content(0);
-  if (!content || x.size() != 1 || y[0] < 0) return;
-  if (starts.empty()) return infer.content(0, *content);
-  auto start = infer.number(starts[0]);
-  if (!start) return;
-  int64_t size = static_cast<int64_t>(content->size());
-  int64_t at = std::clamp<int64_t>(*start < 0 ? *start + size : *start, 0,
-                                   std::max<int64_t>(0, steps[0] > 0 ? size : size - 1));
+  auto elements = infer.elements(0);
+  auto fixed = [](regie_dim d) { return d >= 0; };
+  if (!elements || x.size() > max_rank || !std::all_of(x.begin(), x.end(), fixed) ||
+      !std::all_of(y.begin(), y.end(), fixed))
+    return;
+  Dims from = dense_strides(x);
+  int64_t offset = 0;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    auto start = infer.number(starts[i]);
+    if (!start) return;
+    auto axis = static_cast<size_t>(infer.axis(axes[i], infer.rank(0)));
+    const int64_t size = x[axis], last = std::max<int64_t>(0, steps[i] > 0 ? size : size - 1);
+    offset += std::clamp<int64_t>(*start < 0 ? *start + size : *start, 0, last) * from[axis];
+    from[axis] *= std::clamp(steps[i], -longest_step, longest_step);
+  }
   Shape picked;
-  for (int64_t i = 0; i < y[0]; ++i) picked.push_back((*content)[static_cast<size_t>(at + i * steps[0])]);
+  Walk<1>(y, {from}).rows([&](const auto& at, int64_t count, const auto& step) {
+    for (int64_t i = 0; i < count; ++i)
+      picked.push_back((*elements)[static_cast<size_t>(offset + at[0] + i * step[0])]);
+  });
   infer.content(0, picked);
 }
 

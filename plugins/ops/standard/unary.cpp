@@ -4,12 +4,11 @@
 #include <limits>
 
 #include "functors.h"
+#include "map.h"
 #include "op.h"
 
 namespace regie::ops {
 namespace {
-
-void infer_same(const Infer& infer) { infer.result(0, infer.elem(0), infer.shape(0)); }
 
 // Neg and Abs occur in the arithmetic on shapes.
 void infer_neg(const Infer& infer) {
@@ -28,23 +27,18 @@ void infer_abs(const Infer& infer) {
   }
 }
 
+// Whole numbers stay what they are.
+void infer_rounding(const Infer& infer) {
+  infer_same(infer);
+  if (auto elements = infer.elements(0)) infer.content(0, *elements);
+}
+
 void infer_clip(const Infer& infer) {
   for (uint32_t i = 1; i <= 2; ++i)
     if (infer.has(i))
       for (regie_dim d : infer.shape(i))
         if (infer.surely_differ(d, 1)) infer.bad("the bounds must be single numbers");
   infer_same(infer);
-}
-
-// The kernel that applies f to each element.
-template <class T, class F>
-KernelPtr map_kernel(Prepare& p, F f) {
-  p.expect_result(0, p.shape(0));
-  return make_kernel([f, count = sdk::count_of(p.in(0))](const Call& call) {
-    const T* from = call.in<T>(0);
-    T* to = call.out<T>(0);
-    for (int64_t i = 0; i < count; ++i) to[i] = T(f(Compute<T>(from[i])));
-  });
 }
 
 // Operators whose function is one of functors.h.
@@ -151,9 +145,8 @@ KernelPtr prepare_clip(Prepare& p) {
   return p.dispatch(Numbers(), p.in(0).elem, [&]<class T>() {
     return make_kernel([=, count = sdk::count_of(p.in(0))](const Call& call) {
       using A = Compute<T>;
-      using Limits = std::numeric_limits<A>;
-      A low = lower ? A(*call.in<T>(1)) : A(Limits::lowest());
-      A high = upper ? A(*call.in<T>(2)) : A(Limits::max());
+      A low = lower ? A(*call.in<T>(1)) : least<T>;
+      A high = upper ? A(*call.in<T>(2)) : greatest<T>;
       const T* from = call.in<T>(0);
       T* to = call.out<T>(0);
       for (int64_t i = 0; i < count; ++i) {
@@ -165,7 +158,7 @@ KernelPtr prepare_clip(Prepare& p) {
   });
 }
 
-constexpr uint32_t flags = REGIE_OP_INPLACE;
+constexpr uint32_t flags = REGIE_OP_INPLACE | REGIE_OP_ELEMENTWISE;
 constexpr Op table[] = {
     {"Relu", flags, infer_same, prepare_relu},
     {"LeakyRelu", flags, infer_same, prepare_activation<LeakyRelu>},
@@ -179,9 +172,9 @@ constexpr Op table[] = {
     {"Log", flags, infer_same, prepare_map<Log, Floats>},
     {"Sqrt", flags, infer_same, prepare_map<Sqrt, Floats>},
     {"Reciprocal", flags, infer_same, prepare_map<Reciprocal, Floats>},
-    {"Floor", flags, infer_same, prepare_map<Floor, Floats>},
-    {"Ceil", flags, infer_same, prepare_map<Ceil, Floats>},
-    {"Round", flags, infer_same, prepare_map<Round, Floats>},
+    {"Floor", flags, infer_rounding, prepare_map<Floor, Floats>},
+    {"Ceil", flags, infer_rounding, prepare_map<Ceil, Floats>},
+    {"Round", flags, infer_rounding, prepare_map<Round, Floats>},
     {"Abs", flags, infer_abs, prepare_map<Abs, Numbers>},
     {"Neg", flags, infer_neg, prepare_map<Neg, SignedNumbers>},
     {"Not", flags, infer_same, prepare_map<Not, Types<Bool>>},

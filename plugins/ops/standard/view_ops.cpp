@@ -11,8 +11,7 @@ namespace {
 // Operand 0 under another shape.
 void result_with_content(const Infer& infer, std::span<const regie_dim> shape) {
   infer.result(0, infer.elem(0), shape);
-  if (shape.size() > 1) return;
-  if (auto content = infer.content(0)) infer.content(0, *content);
+  if (auto elements = infer.elements(0)) infer.content(0, *elements);
 }
 
 void infer_identity(const Infer& infer) { result_with_content(infer, infer.shape(0)); }
@@ -34,6 +33,23 @@ void infer_flatten(const Infer& infer) {
   auto split = static_cast<size_t>(std::min(axis, rank));
   Shape y{infer.dims.product(x.first(split)), infer.dims.product(x.subspan(split))};
   result_with_content(infer, y);
+}
+
+// N * 4 elements that are to be 8 make N two. False if no size of the only unknown dimension does.
+bool fix_last_symbol(const Infer& infer, std::span<const regie_dim> dims, regie_dim total) {
+  regie_dim unknown = REGIE_DIM_UNKNOWN;
+  int64_t others = 1;
+  for (regie_dim d : dims) {
+    if (d >= 0) {
+      others *= d;
+    } else if (unknown != REGIE_DIM_UNKNOWN) {
+      return true;
+    } else {
+      unknown = d;
+    }
+  }
+  if (unknown == REGIE_DIM_UNKNOWN || total < 0 || others <= 0) return true;
+  return total % others == 0 && infer.agree(unknown, total / others);
 }
 
 void infer_reshape(const Infer& infer) {
@@ -76,7 +92,7 @@ void infer_reshape(const Infer& infer) {
       infer.bad("a tensor of shape " + infer.print(x) + " cannot be split into rows of " +
                 std::to_string(known));
     wanted[*open] = infer.dims.floordiv(total, known);
-  } else if (infer.surely_differ(total, known)) {
+  } else if (infer.surely_differ(total, known) || !fix_last_symbol(infer, left, known)) {
     infer.bad("a tensor of shape " + infer.print(x) + " cannot have the shape " + infer.print(wanted));
   }
   result_with_content(infer, wanted);

@@ -34,7 +34,7 @@ std::string bytes_text(uint64_t n) { return std::to_string(n) + " bytes"; }
 // tensor).
 class KnownContent {
  public:
-  explicit KnownContent(const regie_value& v) {
+  KnownContent(const Dims& table, const regie_value& v) {
     if (!v.content || (v.type.elem != REGIE_I64 && v.type.elem != REGIE_I32)) return;
     int64_t count = 1;
     for (regie_dim d : dims_of(v.type)) {
@@ -44,10 +44,16 @@ class KnownContent {
     }
     if (v.type.rank < 0 || count != v.content_count) return;
     for (uint32_t i = 0; i < v.content_count; ++i) {
-      if (v.content[i] < 0) return;
-      wide_.push_back(v.content[i]);
-      if (v.type.elem == REGIE_I32 && v.content[i] > INT32_MAX) return;
-      narrow_.push_back(static_cast<int32_t>(v.content[i]));
+      int64_t element = v.content[i];
+      if (element == REGIE_DIM_UNKNOWN) return;
+      if (element < 0) {  // an expression; a negative number is one too
+        const auto [least, most] = table.range(element);
+        if (least != most) return;
+        element = least;
+      }
+      wide_.push_back(element);
+      if (v.type.elem == REGIE_I32 && (element > INT32_MAX || element < INT32_MIN)) return;
+      narrow_.push_back(static_cast<int32_t>(element));
     }
     elem_ = v.type.elem;
   }
@@ -118,7 +124,7 @@ class FoldConstants {
     bool any = false;
     for (uint32_t r = 0; r < n.result_count; ++r) {
       if (!is_read(c.graph(), n.results[r])) continue;
-      contents.emplace_back(c.graph().value(n.results[r]));
+      contents.emplace_back(c.dims(), c.graph().value(n.results[r]));
       if (!contents.back().known()) continue;
       tensors[r] = contents.back().tensor();
       any = true;

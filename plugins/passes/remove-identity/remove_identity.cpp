@@ -13,7 +13,8 @@ using namespace regie::sdk;
 constexpr regie_str kRequires[] = {lit("shapes-known")};
 constexpr regie_str kOps[] = {lit("Identity"), lit("Dropout"), lit("Cast"),    lit("Transpose"),
                               lit("Reshape"),  lit("Flatten"), lit("Squeeze"), lit("Unsqueeze"),
-                              lit("Expand"),   lit("Tile"),    lit("Slice"),   lit("Concat")};
+                              lit("Expand"),   lit("Tile"),    lit("Slice"),   lit("Concat"),
+                              lit("Pad")};
 constexpr regie_rewrite_info kInfo = {pass_info({
                                           .name = "remove-identity",
                                           .doc = "Removes operators that hand on their operand unchanged",
@@ -21,19 +22,24 @@ constexpr regie_rewrite_info kInfo = {pass_info({
                                       }),
                                       static_cast<uint32_t>(std::size(kOps)), 0, kOps};
 
-// The elements of a constant integer tensor are all positive.
-bool all_positive(const regie_value* v) {
+// All elements of a constant integer tensor are as `wanted` says.
+template <class F>
+bool all_elements(const regie_value* v, F&& wanted) {
   if (!v || !is_constant(*v) || !v->data || !v->data->data || v->data->strides) return false;
+  const bool wide = v->data->elem == REGIE_I64;
+  if (!wide && v->data->elem != REGIE_I32) return false;
   const int64_t count = count_of(*v->data);
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t x = 0;
-    if (v->data->elem == REGIE_I64)
-      x = static_cast<const int64_t*>(v->data->data)[i];
-    else if (v->data->elem == REGIE_I32)
-      x = static_cast<const int32_t*>(v->data->data)[i];
-    if (x <= 0) return false;
-  }
+  for (int64_t i = 0; i < count; ++i)
+    if (!wanted(wide ? static_cast<const int64_t*>(v->data->data)[i]
+                     : int64_t{static_cast<const int32_t*>(v->data->data)[i]}))
+      return false;
   return true;
+}
+bool all_positive(const regie_value* v) {
+  return all_elements(v, [](int64_t x) { return x > 0; });
+}
+bool all_zero(const regie_value* v) {
+  return all_elements(v, [](int64_t x) { return x == 0; });
 }
 
 bool is_false(const regie_value& v) {
@@ -96,6 +102,7 @@ class RemoveIdentity {
       const regie_value* steps = g.operand(n, 4);
       return !steps || all_positive(steps) ? "takes everything" : nullptr;
     }
+    if (op == "Pad") return all_zero(g.operand(n, 1)) ? "by nothing" : nullptr;
     if (op == "Concat") return n.operand_count == 1 ? "of one operand" : nullptr;
     return "to the shape that it has";  // Reshape, Flatten, Squeeze, Unsqueeze, Expand, Tile
   }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "regie/plugin.hpp"
+#include "regie/type_view.hpp"
 
 namespace regie::sdk {
 
@@ -87,43 +88,6 @@ class BlobReader {
   uint64_t left_;
   std::string what_;
 };
-
-// Bits of one element; 0 for strings and what is not known.
-inline uint32_t elem_bits(regie_elem e) {
-  switch (e) {
-    case REGIE_U4:
-    case REGIE_I4:
-    case REGIE_F4E2M1:
-      return 4;
-    case REGIE_U8:
-    case REGIE_I8:
-    case REGIE_BOOL:
-      return 8;
-    case REGIE_F8E4M3FN:
-    case REGIE_F8E4M3FNUZ:
-    case REGIE_F8E5M2:
-    case REGIE_F8E5M2FNUZ:
-      return 8;
-    case REGIE_U16:
-    case REGIE_I16:
-    case REGIE_F16:
-    case REGIE_BF16:
-      return 16;
-    case REGIE_F32:
-    case REGIE_I32:
-    case REGIE_U32:
-      return 32;
-    case REGIE_I64:
-    case REGIE_F64:
-    case REGIE_U64:
-    case REGIE_C64:
-      return 64;
-    case REGIE_C128:
-      return 128;
-    default:
-      return 0;
-  }
-}
 
 // An operator with attributes that owns their bytes; read from a blob. Moves keep what `attrs` points to.
 class OpBlob {

@@ -60,6 +60,17 @@ class PassContext {
     return c_->alias_kind(c_, node, result, operand);
   }
   uint32_t op_flags(regie_str op) const { return c_->op_flags(c_, op); }
+  std::vector<regie_format_wish> format_wishes(uint32_t node) const {
+    std::vector<regie_format_wish> wishes(16);
+    const uint32_t count = c_->format_wishes(c_, node, wishes.data(), 16);
+    const bool more = count > wishes.size();
+    wishes.resize(count);
+    if (more) c_->format_wishes(c_, node, wishes.data(), count);
+    return wishes;
+  }
+  double reformat_ns(uint32_t engine, uint32_t value, regie_format from, regie_format to) const {
+    return c_->reformat_ns(c_, engine, value, from, to);
+  }
 
   // A line for the ledger; `node` REGIE_NONE: about the pass as a whole.
   void note(uint32_t node, std::string_view kind, std::string_view text) {
@@ -68,6 +79,9 @@ class PassContext {
   // Assignments. They are applied after all patches of this run, so they may name what those make.
   void set_engine(uint32_t node, uint32_t engine, std::string_view reason) {
     check(c_->edit_api->set_engine(c_->edit, node, engine, str(reason)));
+  }
+  void set_type(uint32_t value, const regie_type& type) {
+    check(c_->edit_api->set_type(c_->edit, value, &type));
   }
   void set_space(uint32_t value, uint32_t space) { check(c_->edit_api->set_space(c_->edit, value, space)); }
   void set_alias(uint32_t value, uint32_t base, uint64_t offset, std::string_view reason) {
@@ -90,6 +104,7 @@ struct NewNode {
   std::vector<uint32_t> control = {};
   uint32_t result_count = 1;
   std::vector<std::string_view> result_names = {};  // empty: unnamed; else one a result
+  std::vector<uint32_t> regions = {};               // from open_region, closed before
 };
 
 // Records one patch: it is abandoned unless `commit` is reached, so that an exception leaves no half of it
@@ -125,6 +140,8 @@ class Patch {
     d.result_count = n.result_count;
     d.attr_count = static_cast<uint32_t>(n.attrs.size());
     d.control_count = static_cast<uint32_t>(n.control.size());
+    d.region_count = static_cast<uint32_t>(n.regions.size());
+    d.regions = n.regions.data();
     d.op = str(n.op);
     d.name = str(n.name);
     d.operands = n.operands.data();
@@ -138,6 +155,20 @@ class Patch {
     check(api_->node(edit_, &d, made.results.data()));
     ++context_.next_node_;
     return made;
+  }
+  struct Opened {
+    uint32_t region;
+    std::vector<uint32_t> args;
+  };
+  // Nodes and constants made until close_region belong to the region; a node made after that takes it.
+  Opened open_region(std::string_view name, std::span<const regie_type> types) {
+    Opened opened{REGIE_NONE, std::vector<uint32_t>(types.size(), REGIE_NONE)};
+    check(api_->open_region(edit_, str(name), static_cast<uint32_t>(types.size()), types.data(), nullptr,
+                            &opened.region, opened.args.data()));
+    return opened;
+  }
+  void close_region(std::span<const uint32_t> results) {
+    check(api_->close_region(edit_, static_cast<uint32_t>(results.size()), results.data()));
   }
   void replace(uint32_t old_value, uint32_t new_value) { check(api_->replace(edit_, old_value, new_value)); }
   void remove(uint32_t node) { check(api_->remove(edit_, node)); }

@@ -161,6 +161,22 @@ class Dims {
     host_->dim_print(table_, d, text.data(), text.size() + 1);
     return text;
   }
+  // States that the symbol `d` is `value` wherever the graph is used; false if its range does not allow that. An
+  // expression of symbols is left as it is.
+  bool fix(regie_dim d, int64_t value) const {
+    const std::string text = print(d);
+    std::string name;
+    if (text.size() > 2 && text.front() == '"') {
+      size_t i = 1;
+      for (; i < text.size() && text[i] != '"'; ++i) name += text[i] == '\\' ? text[++i] : text[i];
+      if (i + 1 != text.size()) return true;
+    } else {
+      for (char c : text)
+        if (c != '_' && !(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z')) return true;
+      name = text;
+    }
+    return host_->dim_symbol(table_, str(name), value, value, 0) == d;
+  }
 
  private:
   const regie_host* host_;

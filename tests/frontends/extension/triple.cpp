@@ -16,7 +16,7 @@ namespace {
 namespace sdk = regie::sdk;
 
 const regie_str kOps[] = {sdk::lit("com.example.Triple")};
-const regie_op_info kInfo[] = {{sdk::lit("com.example.Triple"), REGIE_OP_INPLACE, 0}};
+const regie_op_info kInfo[] = {{sdk::lit("com.example.Triple"), REGIE_OP_INPLACE | REGIE_OP_ELEMENTWISE, 0}};
 
 regie_status infer(uint32_t, const regie_host*, const regie_shape_request* request) {
   return request->set_result(request, 0, &request->operands[0].type);

@@ -7,7 +7,7 @@ graph @g(%x: f32[2]) -> (%y) {
   %y: f32[2] = Add(%x, %c)
 }
 // EXPECT:
-graph @g(%x: f32[2]) -> (%y) on "cpu" = "cpu" 0 space 0 {
+graph @g(%x: f32[2]) -> (%y) {
   %c: const f32[2] = [2.0, 8.0]
   %y: f32[2] = Add(%x, %c)
 }

@@ -9,7 +9,7 @@ graph @g(%c: bool[], %x: f32[2]) -> (%y) {
   }
 }
 // EXPECT:
-graph @g(%c: bool[], %x: f32[2]) -> (%y) on "cpu" = "cpu" 0 space 0 {
+graph @g(%c: bool[], %x: f32[2]) -> (%y) {
   %y: f32[2] = If(%c, %x) region @then(%a: f32[2]) -> (%p) {
     %r: const f32[2] = [1.0, 0.0]
     %p: f32[2] = Add(%a, %r)

@@ -5,7 +5,7 @@ graph @g(%x: f32[2,3]) -> (%y, %s) {
   %y = Reshape(%x, %s)
 }
 // EXPECT:
-graph @g(%x: f32[2,3]) -> (%y, %s) on "cpu" = "cpu" 0 space 0 {
+graph @g(%x: f32[2,3]) -> (%y, %s) {
   %s: const i64[2] = [2, 3]
   %y: f32[2,3] = Reshape(%x, %s)
 }

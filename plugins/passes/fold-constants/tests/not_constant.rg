@@ -8,7 +8,7 @@ graph @g(%x: f32[N,3]) -> (%s, %y) where N in 1.. {
   %unread: f32[1] = Neg(%k)
 }
 // EXPECT:
-graph @g(%x: f32[N,3]) -> (%s, %y) where N in 1.. on "cpu" = "cpu" 0 space 0 {
+graph @g(%x: f32[N,3]) -> (%s, %y) where N in 1.. {
   %k: const f32[1] = [2.0]
   %s: i64[2] = Shape(%x)
   %y: f32[N,3] = Mul(%x, %k)

@@ -7,7 +7,7 @@ graph @g() -> (%y, %z) {
   %z: f32[2] = Neg(%b)
 }
 // EXPECT:
-graph @g() -> (%y, %z) on "cpu" = "cpu" 0 space 0 {
+graph @g() -> (%y, %z) {
   %b: const f32[2] = [1.0, 2.0]
   %y: const f32[1] = [-1.0]
   %z: f32[2] = Neg(%b)

@@ -5,7 +5,7 @@ graph @g(%x: f32[3,2]) -> (%y) {
   %y: f32[3,2] = MatMul(%x, %t)
 }
 // EXPECT:
-graph @g(%x: f32[3,2]) -> (%y) on "cpu" = "cpu" 0 space 0 {
+graph @g(%x: f32[3,2]) -> (%y) {
   %t: weight f32[2,2] = [1.0, 3.0, 2.0, 4.0]
   %y: f32[3,2] = MatMul(%x, %t)
 }

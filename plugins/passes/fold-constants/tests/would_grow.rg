@@ -7,7 +7,7 @@ graph @g(%x: f32[65536]) -> (%y) {
   %y: f32[65536] = Add(%x, %e)
 }
 // EXPECT:
-graph @g(%x: f32[65536]) -> (%y) on "cpu" = "cpu" 0 space 0 {
+graph @g(%x: f32[65536]) -> (%y) {
   %k: const f32[1] = [2.0]
   %s: const i64[1] = [65536]
   %e: f32[65536] = Expand(%k, %s)

@@ -9,7 +9,7 @@ graph @g(%c: bool[], %x: f32[2]) -> (%z) {
   %z = Add(%y, %x)
 }
 // EXPECT:
-graph @g(%c: bool[], %x: f32[2]) -> (%z) on "cpu" = "cpu" 0 space 0 {
+graph @g(%c: bool[], %x: f32[2]) -> (%z) {
   %y: f32[2] = If(%c, %x) region @then(%a: f32[2]) -> (%p) {
     %p: f32[2] = Relu(%a)
   } region @else(%b: f32[2]) -> (%q) {

@@ -2,5 +2,5 @@
 graph @g(%x: f32[2,3]) -> (%x) {
 }
 // EXPECT:
-graph @g(%x: f32[2,3]) -> (%x) on "cpu" = "cpu" 0 space 0 {
+graph @g(%x: f32[2,3]) -> (%x) {
 }

@@ -9,7 +9,7 @@ graph @g(%x: f32[N,4,6]) -> (%y) where N in 1.. {
   %y = Reshape(%x, %t)
 }
 // EXPECT:
-graph @g(%x: f32[N,4,6]) -> (%y) where N in 1.. on "cpu" = "cpu" 0 space 0 {
+graph @g(%x: f32[N,4,6]) -> (%y) where N in 1.. {
   %zero: const i64[1] = [0]
   %rest: const i64[1] = [24]
   %s: i64[3] = Shape(%x)

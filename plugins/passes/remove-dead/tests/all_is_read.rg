@@ -6,7 +6,7 @@ graph @g(%x: f32[2]) -> (%y, %r) {
   %y: f32[2] = Neg(%r) @after(%first)
 }
 // EXPECT:
-graph @g(%x: f32[2]) -> (%y, %r) on "cpu" = "cpu" 0 space 0 {
+graph @g(%x: f32[2]) -> (%y, %r) {
   %r: f32[2] = Relu(%x)
   %first: f32[2] = Abs(%x)
   %y: f32[2] = Neg(%r) @after(%first)

@@ -13,7 +13,7 @@ graph @g(%c: bool[], %x: f32[2]) -> (%y) {
   }
 }
 // EXPECT:
-graph @g(%c: bool[], %x: f32[2]) -> (%y) on "cpu" = "cpu" 0 space 0 {
+graph @g(%c: bool[], %x: f32[2]) -> (%y) {
   %y: f32[2] = If(%c, %x) region @then(%a: f32[2]) -> (%p) {
     %p: f32[2] = Relu(%a)
   } region @else(%b: f32[2]) -> (%b) {

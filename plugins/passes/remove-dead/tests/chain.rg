@@ -7,6 +7,6 @@ graph @g(%x: f32[2]) -> (%y) {
   %y = Neg(%x)
 }
 // EXPECT:
-graph @g(%x: f32[2]) -> (%y) on "cpu" = "cpu" 0 space 0 {
+graph @g(%x: f32[2]) -> (%y) {
   %y = Neg(%x)
 }

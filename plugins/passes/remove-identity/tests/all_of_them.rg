@@ -5,6 +5,7 @@ graph @g(%x: f32[N,3]) -> (%y) where N in 1.. {
   %ends: const i64[1] = [3]
   %axes: const i64[1] = [1]
   %one: const i64[1] = [1]
+  %none: const i64[4] = [0, 0, 0, 0]
   %a = Relu(%x)
   %b = Identity(%a)
   %c = Cast(%b) {to = 1}
@@ -13,10 +14,11 @@ graph @g(%x: f32[N,3]) -> (%y) where N in 1.. {
   %f = Flatten(%e) {axis = 1}
   %h = Slice(%f, %starts, %ends, %axes, %one)
   %i = Concat(%h) {axis = 0}
-  %y = Neg(%i)
+  %p = Pad(%i, %none)
+  %y = Neg(%p)
 }
 // EXPECT:
-graph @g(%x: f32[N,3]) -> (%y) where N in 1.. on "cpu" = "cpu" 0 space 0 {
+graph @g(%x: f32[N,3]) -> (%y) where N in 1.. {
   %a: f32[N,3] = Relu(%x)
   %y: f32[N,3] = Neg(%a)
 }

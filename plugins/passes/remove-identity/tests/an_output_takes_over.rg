@@ -5,6 +5,6 @@ graph @g(%x: f32[2]) -> (%y) {
   %y: f32[2] = Identity(%a)
 }
 // EXPECT:
-graph @g(%x: f32[2]) -> (%a as "y") on "cpu" = "cpu" 0 space 0 {
+graph @g(%x: f32[2]) -> (%a as "y") {
   %a: f32[2] = Relu(%x)
 }

@@ -6,22 +6,26 @@ graph @g(%x: f32[2,2]) -> (%y) {
   %axes: const i64[1] = [0]
   %back: const i64[1] = [-1]
   %flat: const i64[1] = [4]
+  %moved: const i64[4] = [0, 1, 0, -1]
   %a: f32[2,2] = Transpose(%x) {perm = [1, 0]}
   %b: f32[2,2] = Transpose(%a)
   %c: f32[2,2] = Slice(%b, %starts, %ends, %axes, %back)
-  %d: f32[4] = Reshape(%c, %flat)
+  %p: f32[2,2] = Pad(%c, %moved)
+  %d: f32[4] = Reshape(%p, %flat)
   %y: f64[4] = Cast(%d) {to = 11}
 }
 // EXPECT:
-graph @g(%x: f32[2,2]) -> (%y) on "cpu" = "cpu" 0 space 0 {
+graph @g(%x: f32[2,2]) -> (%y) {
   %starts: const i64[1] = [-1]
   %ends: const i64[1] = [-3]
   %axes: const i64[1] = [0]
   %back: const i64[1] = [-1]
   %flat: const i64[1] = [4]
+  %moved: const i64[4] = [0, 1, 0, -1]
   %a: f32[2,2] = Transpose(%x) {perm = [1, 0]}
   %b: f32[2,2] = Transpose(%a)
   %c: f32[2,2] = Slice(%b, %starts, %ends, %axes, %back)
-  %d: f32[4] = Reshape(%c, %flat)
+  %p: f32[2,2] = Pad(%c, %moved)
+  %d: f32[4] = Reshape(%p, %flat)
   %y: f64[4] = Cast(%d) {to = 11}
 }

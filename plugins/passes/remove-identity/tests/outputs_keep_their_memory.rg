@@ -6,7 +6,7 @@ graph @g(%x: f32[2]) -> (%y, %a, %z) {
   %z: f32[2] = Identity(%a)
 }
 // EXPECT:
-graph @g(%x: f32[2]) -> (%y, %a, %z) on "cpu" = "cpu" 0 space 0 {
+graph @g(%x: f32[2]) -> (%y, %a, %z) {
   %y: f32[2] = Identity(%x)
   %a: f32[2] = Relu(%x)
   %z: f32[2] = Identity(%a)

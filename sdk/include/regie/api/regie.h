@@ -88,6 +88,34 @@ REGIE_API regie_status regie_run(regie_context* context, const regie_tensor* inp
 /* JSON: runs, shapes prepared, why the last preparation was needed. Valid until the context's next call. */
 REGIE_API const char* regie_context_statistics(regie_context* context);
 
+/* ---- Looking closer ---- */
+
+/* JSON: what a run issues and where everything lies: `programs` (0 is the main one) of `tasks` in issue
+ * order, each with its name, operator, the framework operators that it came from, kernel, device, stream and
+ * what it waits for; `kernels`; `threads` that it was compiled for; and `buffers` with their lifetimes in
+ * steps, sizes as reserved and offsets. */
+REGIE_API const char* regie_model_plan(const regie_model* model);
+
+/* When one task of a run was issued and ran: nanoseconds of the host's monotonic clock, beside which the
+ * clocks of devices are set at the start of the run. */
+typedef struct regie_task_time {
+  uint32_t program, task;       /* in regie_model_plan */
+  uint64_t wait_ns;             /* the host began to wait for tasks that had to end before */
+  uint64_t issue_ns, issued_ns; /* the host handed it to the device */
+  uint64_t begin_ns, end_ns;    /* it ran; 0: nobody tells */
+} regie_task_time;
+
+/* On: the context's later runs are timed, task by task. Off, which is the default, costs nothing. */
+REGIE_API regie_status regie_context_set_profiling(regie_context* context, uint32_t on);
+/* The tasks of the last run that was timed, in the order in which they were issued; gives their number. Valid
+ * until the context's next run. */
+REGIE_API size_t regie_context_task_times(regie_context* context, const regie_task_time** times);
+
+/* Called as a compile goes on, on the thread that compiles: what is being done, `done` of `total` (0: not
+ * known). Process wide; NULL: nobody is told. */
+typedef void (*regie_progress)(void* context, const char* what, uint64_t done, uint64_t total);
+REGIE_API void regie_set_progress(regie_progress function, void* context);
+
 #ifdef __cplusplus
 }
 #endif

@@ -129,6 +129,7 @@ class Model {
     return out;
   }
   std::string report() const { return regie_model_report(get()); }
+  std::string plan() const { return regie_model_plan(get()); }
   regie_model* get() const { return model_.get(); }
 
  private:
@@ -151,6 +152,13 @@ class Context {
     check(regie_run(get(), inputs.data(), inputs.size(), outputs.data(), outputs.size()));
   }
   std::string statistics() { return regie_context_statistics(get()); }
+  void set_profiling(bool on) { check(regie_context_set_profiling(get(), on)); }
+  // Valid until the next run.
+  std::span<const regie_task_time> task_times() {
+    const regie_task_time* times = nullptr;
+    const size_t count = regie_context_task_times(get(), &times);
+    return {times, count};
+  }
   regie_context* get() const { return context_.get(); }
 
  private:

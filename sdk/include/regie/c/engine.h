@@ -79,11 +79,16 @@ typedef struct regie_engine_compile {
   void* sink;
 } regie_engine_compile;
 
+/* A node may be computed in several combinations of formats: its options. Option 0 is always there: every
+ * operand and result row-major. An option from 1 on is the wishes with its number; what they do not name is
+ * row-major. No option is wished twice, and options count up from 1 without a gap. */
 typedef struct regie_format_wish {
   uint32_t is_result; /* 0: operand */
   uint32_t index;
-  regie_format format;
-  double saved_ns; /* against the plain format */
+  regie_format
+      format; /* legal for every shape that the value's type allows; takes no more bytes than row-major */
+  uint32_t option;
+  double saved_ns; /* of the option against option 0: the sum over its wishes counts */
 } regie_format_wish;
 
 typedef struct regie_engine_table {
@@ -100,12 +105,16 @@ typedef struct regie_engine_table {
   /* REGIE_ALIAS_* (pass.h): may result lie on the bytes of operand? */
   uint32_t (*alias)(regie_engine* engine, const regie_graph* graph, uint32_t node, uint32_t result,
                     uint32_t operand);
-  /* Up to `capacity` wishes; gives how many there are. May be NULL. */
+  /* Writes up to `capacity` wishes, ascending by option; gives how many there are. May be NULL: all is
+   * row-major. Which option was taken, `compile` reads in the types of the graph's values. */
   uint32_t (*formats)(regie_engine* engine, const regie_graph* graph, uint32_t node,
                       const regie_engine_shapes* shapes, regie_format_wish* wishes, uint32_t capacity);
   /* A fusion about to be made: the new node as it would be. 0 and a reason to veto. May be NULL. */
   uint32_t (*accept_fusion)(regie_engine* engine, const regie_graph* graph, uint32_t node, regie_str* reason);
   regie_status (*compile)(regie_engine* engine, const regie_engine_compile* request);
+  /* Predicted time of a regie.Reformat node that brings a tensor of these dimensions from one format to the
+   * other; negative: not possible. May be NULL if `formats` is. */
+  double (*reformat_ns)(regie_engine* engine, const regie_tensor* tensor, regie_format from, regie_format to);
 } regie_engine_table;
 
 #ifdef __cplusplus

@@ -22,7 +22,11 @@ enum {
   REGIE_OP_INPLACE = 1u, /* result 0 may lie on the bytes of any operand that has its type and shape */
   REGIE_OP_VIEW = 2u, /* result 0 is operand 0's bytes under another shape (Reshape, Flatten, Identity ...) */
   REGIE_OP_NONDETERMINISTIC = 4u, /* never folded, never merged with its like */
-  REGIE_OP_DYNAMIC_RESULT = 8u    /* a result's shape is known only after it ran */
+  REGIE_OP_DYNAMIC_RESULT = 8u,   /* a result's shape is known only after it ran */
+  /* One result, of the shape to which the operands are broadcast, each element of it a function of the
+   * operands' elements at its place alone: may be part of a regie.Pointwise, and means the same on scalars.
+   */
+  REGIE_OP_ELEMENTWISE = 16u
 };
 
 typedef struct regie_op_info {

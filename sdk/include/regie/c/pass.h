@@ -5,6 +5,7 @@
 #ifndef REGIE_C_PASS_H
 #define REGIE_C_PASS_H
 
+#include "regie/c/engine.h"
 #include "regie/c/entry.h"
 #include "regie/c/host.h"
 #include "regie/c/patch.h"
@@ -60,6 +61,14 @@ struct regie_pass_context {
   /* REGIE_OP_* flags of an operator (op_kernel.h), 0 if no plug-in knows it. */
   uint32_t (*op_flags)(const regie_pass_context* self, regie_str op);
   void* state;
+  /* Formats that the engine of `node`, which is placed, can compute it in (engine.h): writes up to `capacity`
+   * wishes and gives how many there are. */
+  uint32_t (*format_wishes)(const regie_pass_context* self, uint32_t node, regie_format_wish* wishes,
+                            uint32_t capacity);
+  /* What it costs `engine` to bring `value` from one format to another, at the reference shapes; negative:
+   * impossible. */
+  double (*reformat_ns)(const regie_pass_context* self, uint32_t engine, uint32_t value, regie_format from,
+                        regie_format to);
 };
 
 typedef struct regie_pass regie_pass;

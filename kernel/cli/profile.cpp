@@ -1,0 +1,142 @@
+// regie profile: built on the embedding API alone.
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/opened.h"
+#include "cli/progress.h"
+#include "cli/statistics.h"
+#include "cli/trace.h"
+
+namespace regie::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+uint64_t now_ns() {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                   std::chrono::steady_clock::now().time_since_epoch())
+                                   .count());
+}
+
+regie_status profile(Opened& opened, uint64_t warm_ups, uint64_t runs, std::vector<ProfiledRun>* out) {
+  std::vector<regie_tensor> outputs(regie_model_output_count(opened.model.get()));
+  regie_context* context = opened.context.get();
+  ShowProgress progress;
+  for (uint64_t i = 0; i < warm_ups; ++i) {
+    if (regie_status s = opened.run(outputs)) return s;
+    progress.show("warming up", i + 1, warm_ups);
+  }
+  if (regie_status s = regie_context_set_profiling(context, 1)) return s;
+  for (uint64_t i = 0; i < runs; ++i) {
+    ProfiledRun run;
+    run.begin_ns = now_ns();
+    if (regie_status s = opened.run(outputs)) return s;
+    run.end_ns = now_ns();
+    const regie_task_time* times = nullptr;
+    const size_t count = regie_context_task_times(context, &times);
+    run.times.assign(times, times + count);
+    out->push_back(std::move(run));
+    progress.show("profiling", i + 1, runs);
+  }
+  return regie_context_set_profiling(context, 0);
+}
+
+Json shares_json(const std::map<std::string, TimeShares::Share>& shares, const TimeShares& all, double runs) {
+  Json list = Json::array();
+  for (const auto& [name, share] : ranked(shares))
+    list.push_back({{"name", name},
+                    {"calls", share.calls},
+                    {"ms_a_run", share.ns / 1e6 / runs},
+                    {"share", all.all.ns > 0 ? share.ns / all.all.ns : 0.0}});
+  return list;
+}
+
+void print_table(const char* title, const std::map<std::string, TimeShares::Share>& shares,
+                 const TimeShares& all, double runs) {
+  constexpr size_t kMost = 12;
+  std::printf("\nby %s\n", title);
+  const auto list = ranked(shares);
+  for (size_t i = 0; i < list.size() && i < kMost; ++i) {
+    const auto& [name, share] = list[i];
+    std::printf("  %5.1f %%  %9.4f ms  x%-5.0f %s\n", 100 * share.ns / all.all.ns, share.ns / 1e6 / runs,
+                static_cast<double>(share.calls) / runs, name.c_str());
+  }
+  if (list.size() > kMost) std::printf("  and %zu more\n", list.size() - kMost);
+}
+
+}  // namespace
+
+int command_profile(const Arguments& arguments) {
+  uint64_t runs = 5, warm_ups = 3;
+  po::options_description options("Options");
+  options.add_options()("output,o", po::value<std::string>(),
+                        "write a trace that Perfetto (ui.perfetto.dev) and chrome://tracing load")(
+      "runs", po::value<uint64_t>(&runs)->default_value(5), "how many runs to profile")(
+      "warm-ups", po::value<uint64_t>(&warm_ups)->default_value(3), "how many to make before")(
+      "seed", po::value<uint64_t>()->default_value(1),
+      "of the random numbers that fill the inputs; symbolic dimensions get what --shape says, or the size "
+      "that "
+      "was planned for")("json", "print the summary as one JSON object");
+  add_input_option(&options);
+  add_compile_options(&options);
+  po::variables_map values;
+  if (auto code =
+          parse(arguments, options,
+                {{"MODEL", "an offline model (.rgm), or a framework's model, which is compiled first"}},
+                "profile MODEL [-o TRACE.json] [options]",
+                "  regie profile model.rgm -o trace.json\n  regie profile model.onnx --target host_and_null "
+                "--runs 2",
+                &values))
+    return *code;
+  if (runs == 0 || runs > 10000 || warm_ups > 10000)
+    return report(invalid_input("--runs must be from 1 to 10000, --warm-ups at most 10000"));
+  const std::string path = values["MODEL"].as<std::string>();
+  Opened opened;
+  if (int code = open_model(path, values, {values["seed"].as<uint64_t>()}, &opened)) return code;
+  std::vector<ProfiledRun> profiled;
+  if (regie_status s = profile(opened, warm_ups, runs, &profiled)) return report_api(s);
+
+  const Tasks tasks = read_tasks(opened.model.get());
+  TimeShares shares;
+  std::vector<double> ms;
+  for (const ProfiledRun& r : profiled) {
+    shares.add(tasks, r.times.data(), r.times.size());
+    ms.push_back(static_cast<double>(r.end_ns - r.begin_ns) / 1e6);
+  }
+  if (values.count("output")) {
+    Status written =
+        write_file_atomically(values["output"].as<std::string>(), chrome_trace(path, tasks, profiled));
+    if (!written.ok()) return report(written);
+  }
+  const Summary summary = summarise(ms);
+  const auto count = static_cast<double>(runs);
+  if (values.count("json")) {
+    const Json j{{"model", path},
+                 {"runs", runs},
+                 {"run_ms", {{"min", summary.min}, {"median", summary.median}, {"max", summary.max}}},
+                 {"kernels_ms_a_run", shares.all.ns / 1e6 / count},
+                 {"reference_share", shares.reference_share()},
+                 {"by_operator", shares_json(shares.by_op, shares, count)},
+                 {"by_kernel", shares_json(shares.by_kernel, shares, count)},
+                 {"reference_by_operator", shares_json(shares.reference_by_op, shares, count)}};
+    std::printf("%s\n", j.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    return 0;
+  }
+  std::printf("runs       %llu, %.4f ms each (median; least %.4f, most %.4f), timing included\n",
+              static_cast<unsigned long long>(runs), summary.median, summary.min, summary.max);
+  std::printf("kernels    %.4f ms a run in %.0f tasks\n", shares.all.ns / 1e6 / count,
+              static_cast<double>(shares.all.calls) / count);
+  std::printf("reference  %.2f %% of that in reference kernels\n", 100 * shares.reference_share());
+  print_table("operator", shares.by_op, shares, count);
+  print_table("kernel", shares.by_kernel, shares, count);
+  if (shares.reference.calls)
+    print_table("operator, in reference kernels", shares.reference_by_op, shares, count);
+  if (values.count("output")) std::printf("\nwrote      %s\n", values["output"].as<std::string>().c_str());
+  return 0;
+}
+
+}  // namespace regie::cli

@@ -1,0 +1,149 @@
+#include "cli/trace.h"
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace regie::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr int kHost = 1;        // process of the host's lane; devices follow
+constexpr size_t kOrigins = 3;  // that a slice's name spells out
+
+// The framework's operators where there are any: they are what the reader knows.
+std::string slice_name(const TaskInfo& t) {
+  if (t.origins.empty()) return t.name;
+  std::string name;
+  for (size_t i = 0; i < t.origins.size() && i < kOrigins; ++i) name += (i ? " + " : "") + t.origins[i];
+  if (t.origins.size() > kOrigins) name += " + " + std::to_string(t.origins.size() - kOrigins) + " more";
+  return name;
+}
+
+class Trace {
+ public:
+  Trace(const Tasks& tasks, uint64_t zero) : tasks_(tasks), zero_(zero) {
+    lane_name("process_name", kHost, 0, "host");
+    lane_name("thread_name", kHost, 0, "issues tasks");
+    for (size_t d = 0; d < tasks.devices.size(); ++d)
+      lane_name("process_name", pid(static_cast<uint32_t>(d)), 0, "device " + tasks.devices[d]);
+    std::set<std::pair<uint32_t, uint32_t>> streams;
+    for (const auto& program : tasks.programs)
+      for (const TaskInfo& t : program) streams.emplace(t.device, t.stream);
+    for (auto [device, stream] : streams)
+      lane_name("thread_name", pid(device), stream, "stream " + std::to_string(stream));
+  }
+
+  void add(const ProfiledRun& run, size_t number) {
+    slice("run " + std::to_string(number), "run", kHost, 0, run.begin_ns, run.end_ns, Json::object());
+    std::map<std::pair<uint32_t, uint32_t>, const regie_task_time*>
+        last;  // of each task, as branches repeat none
+    for (const regie_task_time& t : run.times) {
+      const TaskInfo& info = tasks_.of(t);
+      if (t.issue_ns == 0) continue;  // nothing to do: its results have no bytes
+      if (t.wait_ns < t.issue_ns) slice("wait", "wait", kHost, 0, t.wait_ns, t.issue_ns, waits_json(t, info));
+      if (info.kind == "if") {
+        slice(slice_name(info), "if", kHost, 0, t.begin_ns, t.end_ns, details(t, info));
+      } else {
+        slice("issue " + slice_name(info), "issue", kHost, 0, t.issue_ns, t.issued_ns, {{"task", t.task}});
+        if (t.begin_ns && t.end_ns >= t.begin_ns) work(t, info, last);
+      }
+      last[{t.program, t.task}] = &t;
+    }
+  }
+
+  std::string text(const std::string& title) {
+    Json all{{"traceEvents", std::move(events_)},
+             {"displayTimeUnit", "ms"},
+             {"otherData", {{"model", title}, {"producer", std::string("regie ") + regie_version()}}}};
+    return all.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  }
+
+ private:
+  static int pid(uint32_t device) { return kHost + 1 + static_cast<int>(device); }
+  double us(uint64_t ns) const { return (static_cast<double>(ns) - static_cast<double>(zero_)) / 1000; }
+
+  void lane_name(const char* what, int process, uint32_t lane, const std::string& name) {
+    events_.push_back(
+        {{"ph", "M"}, {"name", what}, {"pid", process}, {"tid", lane}, {"args", {{"name", name}}}});
+  }
+
+  void slice(const std::string& name, const char* category, int process, uint32_t lane, uint64_t begin,
+             uint64_t end, Json args) {
+    events_.push_back({{"ph", "X"},
+                       {"name", name},
+                       {"cat", category},
+                       {"pid", process},
+                       {"tid", lane},
+                       {"ts", us(begin)},
+                       {"dur", static_cast<double>(end - begin) / 1000},
+                       {"args", std::move(args)}});
+  }
+
+  void arrow(const char* category, int from_process, uint32_t from_lane, uint64_t from, int to_process,
+             uint32_t to_lane, uint64_t to) {
+    const uint64_t id = ++arrows_;
+    events_.push_back({{"ph", "s"},
+                       {"name", category},
+                       {"cat", category},
+                       {"id", id},
+                       {"pid", from_process},
+                       {"tid", from_lane},
+                       {"ts", us(from)}});
+    events_.push_back({{"ph", "f"},
+                       {"bp", "e"},
+                       {"name", category},
+                       {"cat", category},
+                       {"id", id},
+                       {"pid", to_process},
+                       {"tid", to_lane},
+                       {"ts", us(to)}});
+  }
+
+  Json details(const regie_task_time& t, const TaskInfo& info) const {
+    Json j{{"task", t.task}, {"node", info.name}, {"operator", info.op}};
+    if (t.program) j["program"] = t.program;
+    if (!info.kernel.empty()) j["kernel"] = info.kernel;
+    if (info.reference) j["reference kernel"] = true;
+    j["from"] = info.origins;
+    return j;
+  }
+
+  Json waits_json(const regie_task_time& t, const TaskInfo& info) const {
+    Json j{{"before", info.name}, {"for", Json::array()}};
+    for (uint32_t w : info.waits) j["for"].push_back(tasks_.programs[t.program][w].name);
+    return j;
+  }
+
+  // The slice on the device's lane; an arrow from where the host issued it, and from each task of another
+  // stream that it waited for.
+  void work(const regie_task_time& t, const TaskInfo& info,
+            const std::map<std::pair<uint32_t, uint32_t>, const regie_task_time*>& last) {
+    slice(slice_name(info), info.kind == "copy" ? "copy" : "kernel", pid(info.device), info.stream,
+          t.begin_ns, t.end_ns, details(t, info));
+    arrow("issue", kHost, 0, t.issue_ns, pid(info.device), info.stream, t.begin_ns);
+    for (uint32_t w : info.waits) {
+      const auto from = last.find({t.program, w});
+      if (from == last.end() || from->second->end_ns == 0) continue;
+      const TaskInfo& producer = tasks_.programs[t.program][w];
+      arrow("event", pid(producer.device), producer.stream, from->second->end_ns - 1, pid(info.device),
+            info.stream, t.begin_ns);
+    }
+  }
+
+  const Tasks& tasks_;
+  uint64_t zero_;
+  uint64_t arrows_ = 0;
+  Json events_ = Json::array();
+};
+
+}  // namespace
+
+std::string chrome_trace(const std::string& title, const Tasks& tasks, const std::vector<ProfiledRun>& runs) {
+  Trace trace(tasks, runs.empty() ? 0 : runs.front().begin_ns);
+  for (size_t i = 0; i < runs.size(); ++i) trace.add(runs[i], i + 1);
+  return trace.text(title);
+}
+
+}  // namespace regie::cli

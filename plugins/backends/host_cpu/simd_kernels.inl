@@ -1,0 +1,423 @@
+// Included by simd_*.cpp, each compiled for one instruction set, with HOST_CPU_SIMD naming its table and
+// HOST_CPU_LANES its vector's floats. Everything is in an unnamed namespace and nothing of the standard library
+// is used: an inline function compiled here must not be taken for another file's.
+
+#include "simd.h"
+
+namespace host_cpu {
+namespace {
+
+constexpr int L = HOST_CPU_LANES;
+typedef float V __attribute__((vector_size(4 * L), aligned(4), may_alias));
+typedef int32_t I __attribute__((vector_size(4 * L), aligned(4), may_alias));
+
+inline V load(const float* p) { return *reinterpret_cast<const V*>(p); }
+inline void store(float* p, V v) { *reinterpret_cast<V*>(p) = v; }
+inline V all(float f) { return V{} + f; }
+inline V load_part(const float* p, int64_t n, float fill) {
+  V v = all(fill);
+  for (int64_t i = 0; i < n; ++i) v[i] = p[i];
+  return v;
+}
+inline void store_part(float* p, V v, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) p[i] = v[i];
+}
+inline V bits(I i) { return reinterpret_cast<V>(i); }
+inline I bits(V v) { return reinterpret_cast<I>(v); }
+// As in C, NaN compares false: min_of(x, b) and max_of(x, b) keep a NaN in x.
+inline V min_of(V x, V b) { return x > b ? b : x; }
+inline V max_of(V x, V b) { return x < b ? b : x; }
+inline V abs_of(V x) { return bits(bits(x) & 0x7fffffff); }
+
+inline V exp_of(V x) {
+  const V given = x;
+  x = max_of(min_of(x, all(88.7228f)), all(-87.3365f));
+  const V magic = all(12582912.f);  // 1.5 * 2^23: adding it rounds to an integer
+  const V n = (x * 1.44269504f + magic) - magic;
+  const V r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
+  V p = all(1.9875691500e-4f);
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r * r + r + 1.f;
+  // 2^n in two factors, as n may be 128.
+  const I k = __builtin_convertvector(n, I), half = k >> 1;
+  V y = p * bits((half + 127) << 23) * bits((k - half + 127) << 23);
+  y = given > 88.7228f ? all(__builtin_inff()) : y;
+  return given < -103.9721f ? all(0.f) : y;
+}
+
+inline V tanh_of(V x) {
+  const V given = x;
+  x = max_of(min_of(x, all(7.90531110763549805f)), all(-7.90531110763549805f));
+  const V s = x * x;
+  V p = s * -2.76076847742355e-16f + 2.00018790482477e-13f;
+  p = p * s - 8.60467152213735e-11f;
+  p = p * s + 5.12229709037114e-08f;
+  p = p * s + 1.48572235717979e-05f;
+  p = p * s + 6.37261928875436e-04f;
+  p = p * s + 4.89352455891786e-03f;
+  V q = s * 1.19825839466702e-06f + 1.18534705686654e-04f;
+  q = q * s + 2.26843463243900e-03f;
+  q = q * s + 4.89352518554385e-03f;
+  const V y = x * p / q;
+  return abs_of(given) < 0.0004f ? given : y;
+}
+
+inline V erf_of(V x) {
+  const V given = x;
+  x = max_of(min_of(x, all(4.f)), all(-4.f));
+  const V s = x * x;
+  V p = s * -2.72614225801306e-10f + 2.77068142495902e-08f;
+  p = p * s - 2.10102402082508e-06f;
+  p = p * s - 5.69250639462346e-05f;
+  p = p * s - 7.34990630326855e-04f;
+  p = p * s - 2.95459980854025e-03f;
+  p = p * s - 1.60960333262415e-02f;
+  V q = s * -1.45660718464996e-05f - 2.13374055278905e-04f;
+  q = q * s - 1.68282697438203e-03f;
+  q = q * s - 7.37332916720468e-03f;
+  q = q * s - 1.42647390514189e-02f;
+  const V y = x * p / q;
+  return given != given ? given : y;
+}
+
+inline V log_of(V x) {
+  const V given = x;
+  const I denormal = given < 1.17549435e-38f;
+  x = denormal ? x * 8388608.f : x;
+  const I b = bits(x);
+  V e = __builtin_convertvector((b >> 23) - 126, V);
+  e = denormal ? e - 23.f : e;
+  V m = bits((b & 0x007fffff) | 0x3f000000);
+  const I small = m < 0.707106781f;
+  e = small ? e - 1.f : e;
+  m = small ? m + m - 1.f : m - 1.f;
+  const V z = m * m;
+  V p = all(7.0376836292e-2f);
+  p = p * m - 1.1514610310e-1f;
+  p = p * m + 1.1676998740e-1f;
+  p = p * m - 1.2420140846e-1f;
+  p = p * m + 1.4249322787e-1f;
+  p = p * m - 1.6668057665e-1f;
+  p = p * m + 2.0000714765e-1f;
+  p = p * m - 2.4999993993e-1f;
+  p = p * m + 3.3333331174e-1f;
+  V y = p * m * z + e * -2.12194440e-4f - z * 0.5f;
+  y = m + y + e * 0.693359375f;
+  y = given == 0.f ? all(-__builtin_inff()) : y;
+  y = given < 0.f ? all(__builtin_nanf("")) : y;
+  return (given != given || given == __builtin_inff()) ? given : y;
+}
+
+inline V sigmoid_of(V x) { return 1.f / (1.f + exp_of(-x)); }
+template <float (*F)(float)>
+inline V each(V x) {
+  V y;
+  for (int i = 0; i < L; ++i) y[i] = F(x[i]);
+  return y;
+}
+inline float sqrt_one(float f) { return __builtin_sqrtf(f); }
+inline float floor_one(float f) { return __builtin_floorf(f); }
+inline float ceil_one(float f) { return __builtin_ceilf(f); }
+inline float even_one(float f) { return __builtin_rintf(f); }
+inline V softplus_of(V x) { return max_of(x, all(0.f)) + log_of(1.f + exp_of(-abs_of(x))); }
+
+template <class F>
+inline void map1(float* y, const float* x, int64_t n, F f) {
+  int64_t i = 0;
+  for (; i + L <= n; i += L) store(y + i, f(load(x + i)));
+  if (i < n) store_part(y + i, f(load_part(x + i, n - i, 1.f)), n - i);
+}
+
+void unary(Unary op, float* y, const float* x, int64_t n, float a, float b) {
+  switch (op) {
+    case Unary::kAbs: return map1(y, x, n, [](V v) { return abs_of(v); });
+    case Unary::kCeil: return map1(y, x, n, [](V v) { return each<ceil_one>(v); });
+    case Unary::kClip: return map1(y, x, n, [=](V v) { return min_of(max_of(v, all(a)), all(b)); });
+    case Unary::kElu: return map1(y, x, n, [=](V v) { return v < 0.f ? a * (exp_of(v) - 1.f) : v; });
+    case Unary::kErf: return map1(y, x, n, [](V v) { return erf_of(v); });
+    case Unary::kExp: return map1(y, x, n, [](V v) { return exp_of(v); });
+    case Unary::kFloor: return map1(y, x, n, [](V v) { return each<floor_one>(v); });
+    case Unary::kGelu:
+      return map1(y, x, n, [](V v) { return 0.5f * v * (1.f + erf_of(v * 0.70710678118f)); });
+    case Unary::kGeluTanh:
+      return map1(y, x, n, [](V v) {
+        return 0.5f * v * (1.f + tanh_of(0.7978845608f * (v + 0.044715f * v * v * v)));
+      });
+    case Unary::kHardSigmoid:
+      return map1(y, x, n, [=](V v) { return min_of(max_of(a * v + b, all(0.f)), all(1.f)); });
+    case Unary::kHardSwish:
+      return map1(y, x, n, [](V v) { return v * min_of(max_of(v * (1.f / 6) + 0.5f, all(0.f)), all(1.f)); });
+    case Unary::kLeakyRelu: return map1(y, x, n, [=](V v) { return v < 0.f ? a * v : v; });
+    case Unary::kLog: return map1(y, x, n, [](V v) { return log_of(v); });
+    case Unary::kMish: return map1(y, x, n, [](V v) { return v * tanh_of(softplus_of(v)); });
+    case Unary::kNeg: return map1(y, x, n, [](V v) { return -v; });
+    case Unary::kReciprocal: return map1(y, x, n, [](V v) { return 1.f / v; });
+    case Unary::kRelu: return map1(y, x, n, [](V v) { return max_of(v, all(0.f)); });
+    case Unary::kRound: return map1(y, x, n, [](V v) { return each<even_one>(v); });
+    case Unary::kSelu:
+      return map1(y, x, n, [=](V v) { return b * (v > 0.f ? v : a * (exp_of(v) - 1.f)); });
+    case Unary::kSigmoid: return map1(y, x, n, [](V v) { return sigmoid_of(v); });
+    case Unary::kSign:
+      return map1(y, x, n, [](V v) { return v > 0.f ? all(1.f) : v < 0.f ? all(-1.f) : v; });
+    case Unary::kSoftplus: return map1(y, x, n, [](V v) { return softplus_of(v); });
+    case Unary::kSoftsign: return map1(y, x, n, [](V v) { return v / (1.f + abs_of(v)); });
+    case Unary::kSqrt: return map1(y, x, n, [](V v) { return each<sqrt_one>(v); });
+    case Unary::kSwish: return map1(y, x, n, [=](V v) { return v * sigmoid_of(a * v); });
+    case Unary::kTanh: return map1(y, x, n, [](V v) { return tanh_of(v); });
+    case Unary::kThresholdedRelu: return map1(y, x, n, [=](V v) { return v > a ? v : (v != v ? v : all(0.f)); });
+  }
+}
+
+template <class F>
+inline void map2(float* y, const float* a, const float* b, int64_t n, int sa, int sb, F f) {
+  int64_t i = 0;
+  if (sa && sb) {
+    for (; i + L <= n; i += L) store(y + i, f(load(a + i), load(b + i)));
+    if (i < n) store_part(y + i, f(load_part(a + i, n - i, 1.f), load_part(b + i, n - i, 1.f)), n - i);
+  } else if (sa) {
+    const V one = all(*b);
+    for (; i + L <= n; i += L) store(y + i, f(load(a + i), one));
+    if (i < n) store_part(y + i, f(load_part(a + i, n - i, 1.f), one), n - i);
+  } else {
+    const V one = all(*a);
+    for (; i + L <= n; i += L) store(y + i, f(one, sb ? load(b + i) : all(*b)));
+    if (i < n) store_part(y + i, f(one, sb ? load_part(b + i, n - i, 1.f) : all(*b)), n - i);
+  }
+}
+
+// A NaN in either operand is the result.
+inline V maximum(V a, V b) { return (a > b || a != a) ? a : b; }
+inline V minimum(V a, V b) { return (a < b || a != a) ? a : b; }
+
+void binary(Binary op, float* y, const float* a, const float* b, int64_t n, int sa, int sb) {
+  switch (op) {
+    case Binary::kAdd: return map2(y, a, b, n, sa, sb, [](V p, V q) { return p + q; });
+    case Binary::kSub: return map2(y, a, b, n, sa, sb, [](V p, V q) { return p - q; });
+    case Binary::kMul: return map2(y, a, b, n, sa, sb, [](V p, V q) { return p * q; });
+    case Binary::kDiv: return map2(y, a, b, n, sa, sb, [](V p, V q) { return p / q; });
+    case Binary::kMax: return map2(y, a, b, n, sa, sb, [](V p, V q) { return maximum(p, q); });
+    case Binary::kMin: return map2(y, a, b, n, sa, sb, [](V p, V q) { return minimum(p, q); });
+    case Binary::kPRelu: return map2(y, a, b, n, sa, sb, [](V p, V q) { return p < 0.f ? p * q : p; });
+    case Binary::kSquaredDifference:
+      return map2(y, a, b, n, sa, sb, [](V p, V q) { return (p - q) * (p - q); });
+  }
+}
+
+void affine(float* y, const float* x, const float* scale, const float* shift, int64_t n) {
+  int64_t i = 0;
+  for (; i + L <= n; i += L) store(y + i, load(x + i) * load(scale + i) + load(shift + i));
+  for (; i < n; ++i) y[i] = x[i] * scale[i] + shift[i];
+}
+void affine_one(float* y, const float* x, float scale, float shift, int64_t n) {
+  map1(y, x, n, [=](V v) { return v * scale + shift; });
+}
+
+template <class F, class G>
+inline float fold(const float* x, int64_t n, float start, F combine, G prepare) {
+  V acc[4] = {all(start), all(start), all(start), all(start)};
+  int64_t i = 0;
+  for (; i + 4 * L <= n; i += 4 * L)
+    for (int k = 0; k < 4; ++k) acc[k] = combine(acc[k], prepare(load(x + i + k * L)));
+  for (; i + L <= n; i += L) acc[0] = combine(acc[0], prepare(load(x + i)));
+  V rest = combine(combine(acc[0], acc[1]), combine(acc[2], acc[3]));
+  if (i < n) {
+    const V last = prepare(load_part(x + i, n - i, 0.f));
+    for (int64_t k = 0; k < n - i; ++k) {
+      V one = all(start);
+      one[0] = last[k];
+      rest = combine(rest, one);
+    }
+  }
+  V total = all(rest[0]);
+  for (int k = 1; k < L; ++k) total = combine(total, all(rest[k]));
+  return total[0];
+}
+inline V same(V v) { return v; }
+inline V add(V a, V b) { return a + b; }
+inline V times(V a, V b) { return a * b; }
+
+float fold_row(Fold op, const float* x, int64_t n) {
+  switch (op) {
+    case Fold::kSum: return fold(x, n, 0.f, add, same);
+    case Fold::kMax: return fold(x, n, -__builtin_inff(), maximum, same);
+    case Fold::kMin: return fold(x, n, __builtin_inff(), minimum, same);
+    case Fold::kProd: return fold(x, n, 1.f, times, same);
+    case Fold::kSumAbs: return fold(x, n, 0.f, add, abs_of);
+    case Fold::kSumSquare: return fold(x, n, 0.f, add, [](V v) { return v * v; });
+  }
+  return 0;
+}
+
+void fold_into(Fold op, float* acc, const float* x, int64_t n) {
+  switch (op) {
+    case Fold::kSum: return map2(acc, acc, x, n, 1, 1, [](V a, V b) { return a + b; });
+    case Fold::kMax: return map2(acc, acc, x, n, 1, 1, [](V a, V b) { return maximum(a, b); });
+    case Fold::kMin: return map2(acc, acc, x, n, 1, 1, [](V a, V b) { return minimum(a, b); });
+    case Fold::kProd: return map2(acc, acc, x, n, 1, 1, [](V a, V b) { return a * b; });
+    case Fold::kSumAbs: return map2(acc, acc, x, n, 1, 1, [](V a, V b) { return a + abs_of(b); });
+    case Fold::kSumSquare: return map2(acc, acc, x, n, 1, 1, [](V a, V b) { return a + b * b; });
+  }
+}
+
+void softmax_row(float* y, const float* x, int64_t n, bool log) {
+  const float most = fold_row(Fold::kMax, x, n);
+  V sums = all(0.f);
+  float sum = 0;
+  int64_t i = 0;
+  if (log) {
+    for (; i + L <= n; i += L) sums += exp_of(load(x + i) - most);
+    if (i < n) {
+      const V e = exp_of(load_part(x + i, n - i, 0.f) - most);
+      for (int64_t k = 0; k < n - i; ++k) sum += e[k];
+    }
+    for (int k = 0; k < L; ++k) sum += sums[k];
+    const float shift = most + log_of(all(sum))[0];
+    return map1(y, x, n, [=](V v) { return v - shift; });
+  }
+  for (; i + L <= n; i += L) {
+    const V e = exp_of(load(x + i) - most);
+    store(y + i, e);
+    sums += e;
+  }
+  if (i < n) {
+    const V e = exp_of(load_part(x + i, n - i, 0.f) - most);
+    store_part(y + i, e, n - i);
+    for (int64_t k = 0; k < n - i; ++k) sum += e[k];
+  }
+  for (int k = 0; k < L; ++k) sum += sums[k];
+  const float inverse = 1.f / sum;
+  map1(y, y, n, [=](V v) { return v * inverse; });
+}
+
+float exp_row(float* x, const float* mask, float scale, int64_t n) {
+  if (mask)
+    map2(x, x, mask, n, 1, 1, [=](V a, V m) { return a * scale + m; });
+  else
+    map1(x, x, n, [=](V a) { return a * scale; });
+  const float most = fold_row(Fold::kMax, x, n);
+  V sums = all(0.f);
+  float sum = 0;
+  int64_t i = 0;
+  for (; i + L <= n; i += L) {
+    const V e = exp_of(load(x + i) - most);
+    store(x + i, e);
+    sums += e;
+  }
+  if (i < n) {
+    const V e = exp_of(load_part(x + i, n - i, 0.f) - most);
+    store_part(x + i, e, n - i);
+    for (int64_t k = 0; k < n - i; ++k) sum += e[k];
+  }
+  for (int k = 0; k < L; ++k) sum += sums[k];
+  return sum;
+}
+
+// Two passes, as E[x^2] - E[x]^2 loses what matters where the mean is large.
+void normalise_row(float* y, const float* x, const float* scale, const float* shift, int64_t n, float epsilon) {
+  const float mean = fold_row(Fold::kSum, x, n) / static_cast<float>(n);
+  V sums = all(0.f);
+  float sum = 0;
+  int64_t i = 0;
+  for (; i + L <= n; i += L) {
+    const V d = load(x + i) - mean;
+    sums += d * d;
+  }
+  for (; i < n; ++i) sum += (x[i] - mean) * (x[i] - mean);
+  for (int k = 0; k < L; ++k) sum += sums[k];
+  const float inverse = 1.f / __builtin_sqrtf(sum / static_cast<float>(n) + epsilon);
+  for (i = 0; i + L <= n; i += L) {
+    V v = (load(x + i) - mean) * inverse;
+    if (scale) v *= load(scale + i);
+    if (shift) v += load(shift + i);
+    store(y + i, v);
+  }
+  for (; i < n; ++i) {
+    float v = (x[i] - mean) * inverse;
+    if (scale) v *= scale[i];
+    if (shift) v += shift[i];
+    y[i] = v;
+  }
+}
+
+void moments(const float* x, int64_t n, double* sum, double* square) {
+  double s = 0, q = 0;
+  constexpr int64_t kBlock = 4096;  // single precision within, double between
+  for (int64_t i = 0; i < n; i += kBlock) {
+    const int64_t m = n - i < kBlock ? n - i : kBlock;
+    s += static_cast<double>(fold_row(Fold::kSum, x + i, m));
+    q += static_cast<double>(fold_row(Fold::kSumSquare, x + i, m));
+  }
+  *sum = s;
+  *square = q;
+}
+
+inline float sum_of(V v) {
+  float sum = 0;
+  for (int i = 0; i < L; ++i) sum += v[i];
+  return sum;
+}
+
+template <int kRows>
+inline void dot_rows(float* y, const float* w, const float* x, int64_t columns) {
+  V acc[kRows] = {};
+  int64_t j = 0;
+  for (; j + L <= columns; j += L) {
+    const V v = load(x + j);
+    for (int r = 0; r < kRows; ++r) acc[r] += v * load(w + r * columns + j);
+  }
+  for (int r = 0; r < kRows; ++r) {
+    float sum = sum_of(acc[r]);
+    for (int64_t k = j; k < columns; ++k) sum += w[r * columns + k] * x[k];
+    y[r] += sum;
+  }
+}
+
+void gemv_dot(float* y, const float* w, const float* x, int64_t rows, int64_t columns) {
+  int64_t i = 0;
+  for (; i + 8 <= rows; i += 8) dot_rows<8>(y + i, w + i * columns, x, columns);
+  for (; i < rows; ++i) dot_rows<1>(y + i, w + i * columns, x, columns);
+}
+
+void lstm_step(const float* gi, const float* go, const float* gf, const float* gc, float* cell, float* hidden,
+               int64_t n) {
+  int64_t j = 0;
+  for (; j < n; j += L) {
+    const int64_t m = n - j < L ? n - j : L;
+    const bool whole = m == L;
+    auto get = [&](const float* p) { return whole ? load(p + j) : load_part(p + j, m, 0.f); };
+    const V c = sigmoid_of(get(gf)) * get(cell) + sigmoid_of(get(gi)) * tanh_of(get(gc));
+    const V h = sigmoid_of(get(go)) * tanh_of(c);
+    if (whole) {
+      store(cell + j, c);
+      store(hidden + j, h);
+    } else {
+      store_part(cell + j, c, m);
+      store_part(hidden + j, h, m);
+    }
+  }
+}
+
+void gru_mix(const float* z, const float* candidate, float* hidden, int64_t n) {
+  for (int64_t j = 0; j < n; j += L) {
+    const int64_t m = n - j < L ? n - j : L;
+    const bool whole = m == L;
+    auto get = [&](const float* p) { return whole ? load(p + j) : load_part(p + j, m, 0.f); };
+    const V g = sigmoid_of(get(z));
+    const V h = (1.f - g) * tanh_of(get(candidate)) + g * get(hidden);
+    if (whole)
+      store(hidden + j, h);
+    else
+      store_part(hidden + j, h, m);
+  }
+}
+
+}  // namespace
+
+extern const Simd HOST_CPU_SIMD = {unary,       binary,        affine,  affine_one, fold_row,  fold_into, softmax_row,
+                                   exp_row,     normalise_row, moments, gemv_dot,   lstm_step, gru_mix};
+
+}  // namespace host_cpu

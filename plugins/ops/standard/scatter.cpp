@@ -1,0 +1,293 @@
+// ScatterElements and ScatterND, with their reductions, and NonZero and Compress of constants.
+#include <algorithm>
+#include <vector>
+
+#include "op.h"
+#include "walk.h"
+
+namespace regie::ops {
+namespace {
+
+using IndexTypes = Types<int64_t, int32_t>;
+enum class Reduce { kNone, kAdd, kMul, kMax, kMin };
+
+Reduce reduction(std::string_view op, const sdk::Attrs& attrs) {
+  constexpr std::string_view names[] = {"none", "add", "mul", "max", "min"};
+  std::string_view name = attrs.text("reduction", names[0]);
+  for (size_t i = 0; i < std::size(names); ++i)
+    if (names[i] == name) return static_cast<Reduce>(i);
+  throw sdk::Failure(REGIE_INVALID_MODEL,
+                     std::string(op) + ": unknown reduction '" + std::string(name) + "'");
+}
+
+template <class A>
+A reduced(Reduce how, A a, A b) {
+  using W = std::conditional_t<std::is_integral_v<A>, uint64_t, A>;
+  switch (how) {
+    case Reduce::kNone:
+      return b;
+    case Reduce::kAdd:
+      return static_cast<A>(W(a) + W(b));
+    case Reduce::kMul:
+      return static_cast<A>(W(a) * W(b));
+    case Reduce::kMax:
+      return a < b || b != b ? b : a;
+    case Reduce::kMin:
+      return b < a || b != b ? b : a;
+  }
+  return b;
+}
+
+int64_t place(std::string_view op, int64_t index, int64_t size) {
+  if (index < -size || index >= size)
+    throw sdk::Failure(REGIE_INVALID_INPUT, std::string(op) + ": index " + std::to_string(index) +
+                                                " is outside of an axis of size " + std::to_string(size));
+  return index < 0 ? index + size : index;
+}
+
+void infer_scatter_elements(const Infer& infer) {
+  infer.axis(infer.attrs.integer("axis", 0), infer.rank(0));
+  reduction(infer.op, infer.attrs);
+  if (infer.rank(0) != infer.rank(1) || infer.rank(1) != infer.rank(2))
+    infer.bad("data, indices and updates must have one rank");
+  for (size_t i = 0; i < infer.shape(1).size(); ++i)
+    if (infer.surely_differ(infer.shape(1)[i], infer.shape(2)[i]))
+      infer.bad("indices and updates differ in shape: " + infer.print(infer.shape(1)) + " and " +
+                infer.print(infer.shape(2)));
+  infer.result(0, infer.elem(0), infer.shape(0));
+}
+
+KernelPtr prepare_scatter_elements(Prepare& p) {
+  Index x = p.shape(0), u = p.shape(2);
+  check_rank(p.op, x.size());
+  p.expect_result(0, x);
+  const auto axis = static_cast<size_t>(p.axis(p.attrs.integer("axis", 0), p.in(0).rank));
+  if (!std::equal(u.begin(), u.end(), p.shape(1).begin(), p.shape(1).end()) || u.size() != x.size())
+    p.bad("indices and updates differ in shape");
+  for (size_t i = 0; i < x.size(); ++i)
+    if (i != axis && u[i] > x[i])
+      p.bad("the updates " + print_shape(u) + " do not fit into " + print_shape(x));
+  const Reduce how = reduction(p.op, p.attrs);
+  Dims strides = dense_strides(x);
+  const int64_t step = strides[axis], size = x[axis], count = sdk::count_of(p.in(0));
+  strides[axis] = 0;
+  Walk<2> walk(u, {strides, dense_strides(u)});
+  return p.dispatch(All(), p.in(0).elem, [&]<class T>() {
+    return p.dispatch(IndexTypes(), p.in(1).elem, [&]<class I>() {
+      return make_kernel([=](const Call& call) {
+        T* y = call.out<T>(0);
+        copy_bytes(y, call.in<T>(0), static_cast<uint64_t>(count) * sizeof(T));
+        walk.rows([&](const auto& at, int64_t n, const auto& by) {
+          for (int64_t i = 0; i < n; ++i) {
+            const int64_t from = at[1] + i * by[1];
+            T& to = y[at[0] + i * by[0] + place("ScatterElements", call.in<I>(1)[from], size) * step];
+            to = T(reduced<Compute<T>>(how, to, call.in<T>(2)[from]));
+          }
+        });
+      });
+    });
+  });
+}
+
+void infer_scatter_nd(const Infer& infer) {
+  auto x = infer.shape(0), indices = infer.shape(1), u = infer.shape(2);
+  reduction(infer.op, infer.attrs);
+  if (indices.empty()) infer.bad("the indices must not be a scalar");
+  auto depth = infer.number(indices.back());
+  if (!depth) infer.unsupported("the last dimension of the indices must be a number");
+  if (*depth < 0 || *depth > infer.rank(0)) infer.bad("the indices are deeper than the data");
+  Shape wanted(indices.begin(), indices.end() - 1);
+  wanted.insert(wanted.end(), x.begin() + *depth, x.end());
+  bool fits = wanted.size() == u.size();
+  for (size_t i = 0; fits && i < u.size(); ++i) fits = !infer.surely_differ(u[i], wanted[i]);
+  if (!fits) infer.bad("the updates have the shape " + infer.print(u) + "; they need " + infer.print(wanted));
+  infer.result(0, infer.elem(0), x);
+}
+
+KernelPtr prepare_scatter_nd(Prepare& p) {
+  Index x = p.shape(0), indices = p.shape(1);
+  p.expect_result(0, x);
+  if (indices.empty() || indices.back() > static_cast<int64_t>(x.size())) p.bad("the indices do not fit");
+  const auto depth = static_cast<size_t>(indices.back());
+  std::vector<int64_t> sizes(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(depth));
+  int64_t block = 1, rows = 1;
+  for (int64_t d : x.subspan(depth)) block *= d;
+  for (int64_t d : indices.first(indices.size() - 1)) rows *= d;
+  if (sdk::count_of(p.in(2)) != rows * block) p.bad("the updates do not fit");
+  const Reduce how = reduction(p.op, p.attrs);
+  const int64_t count = sdk::count_of(p.in(0));
+  return p.dispatch(All(), p.in(0).elem, [&]<class T>() {
+    return p.dispatch(IndexTypes(), p.in(1).elem, [&]<class I>() {
+      return make_kernel([=](const Call& call) {
+        T* y = call.out<T>(0);
+        copy_bytes(y, call.in<T>(0), static_cast<uint64_t>(count) * sizeof(T));
+        const I* index = call.in<I>(1);
+        const T* from = call.in<T>(2);
+        for (int64_t r = 0; r < rows; ++r) {
+          int64_t at = 0;
+          for (int64_t size : sizes) at = at * size + place("ScatterND", *index++, size);
+          for (int64_t i = 0; i < block; ++i, ++from) {
+            T& to = y[at * block + i];
+            to = T(reduced<Compute<T>>(how, to, *from));
+          }
+        }
+      });
+    });
+  });
+}
+
+// ---- TensorScatter: rows of a sequence written into a cache, at a place of each item's own ----
+
+void infer_tensor_scatter(const Infer& infer) {
+  auto x = infer.shape(0), u = infer.shape(1);
+  const int64_t axis = infer.axis(infer.attrs.integer("axis", -2), infer.rank(0));
+  if (axis == 0) infer.bad("the axis must not be the batch");
+  bool fits = x.size() == u.size();
+  for (size_t i = 0; fits && i < x.size(); ++i)
+    fits = static_cast<int64_t>(i) == axis || !infer.surely_differ(x[i], u[i]);
+  if (!fits) infer.bad("an update of shape " + infer.print(u) + " does not fit into " + infer.print(x));
+  infer.result(0, infer.elem(0), x);
+}
+
+KernelPtr prepare_tensor_scatter(Prepare& p) {
+  Index x = p.shape(0), u = p.shape(1);
+  p.expect_result(0, x);
+  const auto axis = static_cast<size_t>(p.axis(p.attrs.integer("axis", -2), p.in(0).rank));
+  if (x.size() != u.size() || axis == 0) p.bad("the update does not fit");
+  int64_t batch = x[0], outer = 1, block = elem_size(p.in(0).elem);
+  if (block == 0) p.no_type(p.in(0).elem);
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (i != axis && x[i] != u[i])
+      p.bad("an update of shape " + print_shape(u) + " does not fit into " + print_shape(x));
+    if (i > 0 && i != axis) (i < axis ? outer : block) *= x[i];
+  }
+  if (p.has(2) && (p.in(2).elem != REGIE_I64 || sdk::count_of(p.in(2)) != batch))
+    p.bad("needs one i64 place an item of the batch");
+  const bool circular = p.attrs.text("mode", "linear") == "circular", given = p.has(2);
+  return make_kernel([=, size = x[axis], rows = u[axis]](const Call& call) {
+    copy_bytes(call.out<char>(0), call.in<char>(0), static_cast<uint64_t>(batch * outer * size * block));
+    for (int64_t b = 0; b < batch; ++b) {
+      const int64_t first = given ? call.in<int64_t>(2)[b] : 0;
+      if (rows > size || first < 0 || (!circular && first + rows > size))
+        throw sdk::Failure(REGIE_INVALID_INPUT, "TensorScatter: " + std::to_string(rows) + " rows from " +
+                                                    std::to_string(first) + " on do not fit into " +
+                                                    std::to_string(size));
+      for (int64_t o = b * outer; o < (b + 1) * outer; ++o)
+        for (int64_t r = 0; r < rows; ++r)
+          copy_bytes(call.out<char>(0) + (o * size + (first + r) % size) * block,
+                     call.in<char>(1) + (o * rows + r) * block, static_cast<uint64_t>(block));
+    }
+  });
+}
+
+// ---- NonZero, Compress: how much is picked must be known when the model is compiled ----
+
+// The places of elements that are not zero; nothing if they are known only at run time.
+std::optional<std::vector<int64_t>> constant_places(const regie_tensor* t) {
+  if (!t || !t->data) return std::nullopt;
+  std::vector<int64_t> places;
+  const bool known = dispatch(All(), t->elem, [&]<class T>() {
+    const T* from = static_cast<const T*>(t->data);
+    for (int64_t i = 0; i < sdk::count_of(*t); ++i)
+      if (Compute<T>(from[i]) != Compute<T>(0)) places.push_back(i);
+  });
+  return known ? std::optional(std::move(places)) : std::nullopt;
+}
+
+// As above, of a condition that may be computed from shapes.
+std::vector<int64_t> need_places(const Infer& infer, uint32_t i) {
+  if (auto places = constant_places(infer.in(i).data)) return std::move(*places);
+  if (auto numbers = infer.numbers(i)) {
+    std::vector<int64_t> places;
+    for (size_t k = 0; k < numbers->size(); ++k)
+      if ((*numbers)[k] != 0) places.push_back(static_cast<int64_t>(k));
+    return places;
+  }
+  infer.unsupported(
+      "how many elements the result has is known only at run time; that is supported only where operand " +
+      std::to_string(i) + " is constant");
+}
+
+void infer_non_zero(const Infer& infer) {
+  const Shape y{infer.rank(0), static_cast<regie_dim>(need_places(infer, 0).size())};
+  infer.result(0, REGIE_I64, y);
+}
+
+KernelPtr prepare_non_zero(Prepare& p) {
+  Index y = p.out_shape(0), x = p.shape(0);
+  if (y.size() != 2 || y[0] != static_cast<int64_t>(x.size()))
+    p.bad("the result has the shape " + print_shape(y));
+  std::vector<int64_t> shape(x.begin(), x.end());
+  const int64_t wanted = y[1], count = sdk::count_of(p.in(0));
+  return p.dispatch(All(), p.in(0).elem, [&]<class T>() {
+    return make_kernel([=](const Call& call) {
+      int64_t found = 0;
+      for (int64_t i = 0; i < count; ++i) {
+        if (Compute<T>(call.in<T>(0)[i]) == Compute<T>(0)) continue;
+        if (found < wanted) {
+          int64_t rest = i;
+          for (size_t axis = shape.size(); axis-- > 0; rest /= shape[axis])
+            call.out<int64_t>(0)[static_cast<int64_t>(axis) * wanted + found] = rest % shape[axis];
+        }
+        ++found;
+      }
+      if (found != wanted)
+        throw sdk::Failure(REGIE_INVALID_INPUT,
+                           "NonZero: the number of elements that are not zero has changed");
+    });
+  });
+}
+
+void infer_compress(const Infer& infer) {
+  auto x = infer.shape(0);
+  const auto picked = static_cast<regie_dim>(need_places(infer, 1).size());
+  if (!infer.attrs.has("axis")) return infer.result(0, infer.elem(0), {&picked, 1});
+  Shape y(x.begin(), x.end());
+  y[static_cast<size_t>(infer.axis(infer.attrs.integer("axis", 0), infer.rank(0)))] = picked;
+  infer.result(0, infer.elem(0), y);
+}
+
+KernelPtr prepare_compress(Prepare& p) {
+  Index x = p.shape(0), y = p.out_shape(0);
+  int64_t outer = 1, size = sdk::count_of(p.in(0)), inner = elem_size(p.in(0).elem), wanted = 0;
+  if (inner == 0) p.no_type(p.in(0).elem);
+  if (p.attrs.has("axis")) {
+    const auto axis = static_cast<size_t>(p.axis(p.attrs.integer("axis", 0), p.in(0).rank));
+    for (size_t i = 0; i < x.size(); ++i)
+      if (i != axis) (i < axis ? outer : inner) *= x[i];
+    size = x[axis];
+    wanted = y[axis];
+  } else {
+    wanted = y[0];
+  }
+  const int64_t conditions = std::min(size, sdk::count_of(p.in(1)));
+  return make_kernel([=](const Call& call) {
+    char* to = call.out<char>(0);
+    for (int64_t o = 0; o < outer; ++o) {
+      int64_t found = 0;
+      for (int64_t i = 0; i < conditions; ++i) {
+        if (!call.in<Bool>(1)[i]) continue;
+        if (++found > wanted) break;
+        copy_bytes(to, call.in<char>(0) + (o * size + i) * inner, static_cast<uint64_t>(inner));
+        to += inner;
+      }
+      if (found != wanted)
+        throw sdk::Failure(REGIE_INVALID_INPUT,
+                           "Compress: the number of elements that are picked has changed");
+    }
+  });
+}
+
+constexpr Op table[] = {
+    {"ScatterElements", 0, infer_scatter_elements, prepare_scatter_elements},
+    {"ScatterND", 0, infer_scatter_nd, prepare_scatter_nd},
+    {"TensorScatter", 0, infer_tensor_scatter, prepare_tensor_scatter},
+    {"NonZero", 0, infer_non_zero, prepare_non_zero},
+    {"Compress", 0, infer_compress, prepare_compress},
+};
+
+}  // namespace
+
+std::span<const Op> scatter_ops() { return table; }
+
+}  // namespace regie::ops

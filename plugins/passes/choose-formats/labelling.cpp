@@ -1,0 +1,205 @@
+#include "labelling.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace choose_formats {
+
+uint32_t Labelling::add_vertex(std::vector<double> costs) {
+  vertices_.push_back({std::move(costs), {}});
+  return static_cast<uint32_t>(vertices_.size() - 1);
+}
+
+void Labelling::add_edge(uint32_t a, uint32_t b, const std::vector<double>& costs) {
+  const auto id = static_cast<uint32_t>(edges_.size());
+  edges_.push_back({a, b, costs});
+  vertices_[a].edges.push_back(id);
+  vertices_[b].edges.push_back(id);
+}
+
+// The problem while it shrinks. An eliminated vertex keeps its costs and edges as they were then: that is all
+// that its option depends on once its neighbours' are known.
+class Reduction {
+ public:
+  explicit Reduction(const Labelling& problem) : vertices_(problem.vertices_.size()), problem_(problem) {
+    for (size_t v = 0; v < vertices_.size(); ++v) vertices_[v].costs = problem.vertices_[v].costs;
+    for (const Labelling::Edge& e : problem.edges_) link(e.a, e.b, e.costs);
+    for (uint32_t v = 0; v < vertices_.size(); ++v) queue_.emplace(degree(v), v);
+  }
+
+  std::vector<uint32_t> run() {
+    std::vector<uint32_t> order;
+    while (!queue_.empty()) {
+      // The least degree first; where all are above 2, the greatest is decided.
+      auto [least, v] = *queue_.begin();
+      if (least > 2) {
+        v = std::prev(queue_.end())->second;
+        queue_.erase(std::prev(queue_.end()));
+        decide(v);
+      } else {
+        queue_.erase(queue_.begin());
+        if (least == 1) fold_one(v);
+        if (least == 2) fold_two(v);
+      }
+      order.push_back(v);
+    }
+    chosen_.assign(vertices_.size(), 0);
+    for (size_t i = order.size(); i-- > 0;) chosen_[order[i]] = best(vertices_[order[i]], order[i]);
+    improve();
+    return std::move(chosen_);
+  }
+
+ private:
+  struct Link {
+    uint32_t other;
+    std::vector<double> costs;  // own option x option of the other
+  };
+  struct Vertex {
+    std::vector<double> costs;
+    std::vector<Link> links;  // by `other`, ascending
+  };
+  size_t options(uint32_t v) const { return vertices_[v].costs.size(); }
+  uint32_t degree(uint32_t v) const { return static_cast<uint32_t>(vertices_[v].links.size()); }
+
+  static std::vector<double> transposed(const std::vector<double>& m, size_t rows, size_t columns) {
+    std::vector<double> t(m.size());
+    for (size_t i = 0; i < rows; ++i)
+      for (size_t j = 0; j < columns; ++j) t[j * rows + i] = m[i * columns + j];
+    return t;
+  }
+  std::vector<Link>::iterator find(uint32_t v, uint32_t other) {
+    std::vector<Link>& links = vertices_[v].links;
+    return std::lower_bound(links.begin(), links.end(), other,
+                            [](const Link& l, uint32_t o) { return l.other < o; });
+  }
+  void add_half(uint32_t v, uint32_t other, const std::vector<double>& costs) {
+    auto at = find(v, other);
+    if (at == vertices_[v].links.end() || at->other != other) {
+      vertices_[v].links.insert(at, {other, costs});
+      return;
+    }
+    for (size_t i = 0; i < costs.size(); ++i) at->costs[i] += costs[i];
+  }
+  void link(uint32_t a, uint32_t b, const std::vector<double>& costs) {
+    if (a == b) {
+      for (size_t i = 0; i < options(a); ++i) vertices_[a].costs[i] += costs[i * options(a) + i];
+      return;
+    }
+    add_half(a, b, costs);
+    add_half(b, a, transposed(costs, options(a), options(b)));
+  }
+  // Takes `v` out of its neighbour's list; `v` keeps its own.
+  void unlink(uint32_t neighbour, uint32_t v) {
+    queue_.erase({degree(neighbour), neighbour});
+    vertices_[neighbour].links.erase(find(neighbour, v));
+  }
+  void requeue(uint32_t v) { queue_.emplace(degree(v), v); }
+
+  void fold_one(uint32_t v) {
+    const Link& l = vertices_[v].links[0];
+    const size_t n = options(l.other);
+    unlink(l.other, v);
+    for (size_t j = 0; j < n; ++j) {
+      double least = kImpossible * 4;
+      for (size_t i = 0; i < options(v); ++i)
+        least = std::min(least, vertices_[v].costs[i] + l.costs[i * n + j]);
+      vertices_[l.other].costs[j] += least;
+    }
+    requeue(l.other);
+  }
+
+  void fold_two(uint32_t v) {
+    const Link& y = vertices_[v].links[0];
+    const Link& z = vertices_[v].links[1];
+    const size_t ny = options(y.other), nz = options(z.other);
+    std::vector<double> joint(ny * nz, kImpossible * 4);
+    for (size_t j = 0; j < ny; ++j)
+      for (size_t k = 0; k < nz; ++k)
+        for (size_t i = 0; i < options(v); ++i)
+          joint[j * nz + k] =
+              std::min(joint[j * nz + k], vertices_[v].costs[i] + y.costs[i * ny + j] + z.costs[i * nz + k]);
+    unlink(y.other, v);
+    unlink(z.other, v);
+    link(y.other, z.other, joint);
+    requeue(y.other);
+    requeue(z.other);
+  }
+
+  void decide(uint32_t v) {
+    Vertex& vertex = vertices_[v];
+    size_t chosen = 0;
+    double least = kImpossible * 64;
+    for (size_t i = 0; i < options(v); ++i) {
+      double cost = vertex.costs[i];
+      for (const Link& l : vertex.links) {
+        const size_t n = options(l.other);
+        double beside = kImpossible * 4;
+        for (size_t j = 0; j < n; ++j)
+          beside = std::min(beside, l.costs[i * n + j] + vertices_[l.other].costs[j]);
+        cost += beside;
+      }
+      if (cost < least) {
+        least = cost;
+        chosen = i;
+      }
+    }
+    for (size_t i = 0; i < options(v); ++i)
+      if (i != chosen) vertex.costs[i] = kImpossible * 16;
+    for (const Link& l : vertex.links) {
+      const size_t n = options(l.other);
+      unlink(l.other, v);
+      for (size_t j = 0; j < n; ++j) vertices_[l.other].costs[j] += l.costs[chosen * n + j];
+      requeue(l.other);
+    }
+  }
+
+  uint32_t best(const Vertex& vertex, uint32_t) const {
+    uint32_t chosen = 0;
+    double least = kImpossible * 1024;
+    for (uint32_t i = 0; i < vertex.costs.size(); ++i) {
+      double cost = vertex.costs[i];
+      for (const Link& l : vertex.links) cost += l.costs[i * options(l.other) + chosen_[l.other]];
+      if (cost < least) {
+        least = cost;
+        chosen = i;
+      }
+    }
+    return chosen;
+  }
+
+  // On the problem as it was given.
+  void improve() {
+    constexpr int kSweeps = 8;
+    bool changed = true;
+    for (int sweep = 0; sweep < kSweeps && changed; ++sweep) {
+      changed = false;
+      for (uint32_t v = 0; v < vertices_.size(); ++v) {
+        const Labelling::Vertex& vertex = problem_.vertices_[v];
+        std::vector<double> costs = vertex.costs;
+        for (uint32_t id : vertex.edges) {
+          const Labelling::Edge& e = problem_.edges_[id];
+          const size_t nb = problem_.vertices_[e.b].costs.size();
+          for (size_t i = 0; i < costs.size(); ++i) {
+            const size_t row = e.a == v ? i : chosen_[e.a], column = e.b == v ? i : chosen_[e.b];
+            costs[i] += e.costs[row * nb + column];
+          }
+        }
+        const auto at = static_cast<uint32_t>(std::min_element(costs.begin(), costs.end()) - costs.begin());
+        if (costs[at] < costs[chosen_[v]] - 1e-6) {
+          chosen_[v] = at;
+          changed = true;
+        }
+      }
+    }
+  }
+
+  std::vector<Vertex> vertices_;
+  const Labelling& problem_;
+  std::set<std::pair<uint32_t, uint32_t>> queue_;  // degree, vertex
+  std::vector<uint32_t> chosen_;
+};
+
+std::vector<uint32_t> Labelling::solve() const { return Reduction(*this).run(); }
+
+}  // namespace choose_formats

@@ -1,0 +1,133 @@
+// Header-only: where the parts of a tensor lie in it, for Concat, Split and Slice along its outermost axis.
+//
+// A part along an axis before which all axes are 1 is one piece of the whole's bytes, so that it need not be
+// copied: a part that is joined may be computed where it goes, and one that is cut out be read where it lies.
+// Whoever says so must agree on the places: engines, which permit it, and passes, which decide.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "regie/graph_view.hpp"
+#include "regie/type_view.hpp"
+
+namespace regie::sdk {
+
+// Value `part` lies `offset` bytes into value `whole`.
+struct PartView {
+  uint32_t whole, part;
+  uint64_t offset;
+};
+
+namespace detail {
+
+// A tensor of known size without padding, of which the parts along `axis` are pieces: all axes before it are 1.
+// In other formats than row-major that is known of the batch, and of the channels of one image that lie in whole
+// blocks.
+inline bool has_pieces(const regie_type& t, int64_t axis) {
+  if (t.container != REGIE_TENSOR || t.rank <= 0 || elem_bits(t.elem) < 8 || !bytes_of(t)) return false;
+  if (axis < 0) axis += t.rank;
+  if (axis < 0 || axis >= t.rank) return false;
+  if (t.format != REGIE_FORMAT_ND && axis != 0) {
+    const int64_t block = (t.format >> 16) & 0x7fff;
+    const bool blocked = (t.format & 0xffff) == REGIE_FORMAT_NC1HWC0 && !(t.format & REGIE_FORMAT_OPAQUE_BIT);
+    if (!blocked || axis != 1 || block == 0 || t.dims[1] % block != 0) return false;
+  }
+  for (int64_t i = 0; i < axis; ++i)
+    if (t.dims[i] != 1) return false;
+  return true;
+}
+inline std::optional<std::vector<int64_t>> constant_integers(const regie_value* v) {
+  if (!v || !is_constant(*v) || !v->data || !v->data->data || v->data->strides) return std::nullopt;
+  std::vector<int64_t> out;
+  for (int64_t i = 0; i < count_of(*v->data); ++i) {
+    if (v->data->elem == REGIE_I64)
+      out.push_back(static_cast<const int64_t*>(v->data->data)[i]);
+    else if (v->data->elem == REGIE_I32)
+      out.push_back(static_cast<const int32_t*>(v->data->data)[i]);
+    else
+      return std::nullopt;
+  }
+  return out;
+}
+
+// The only axis along which the slice is less than the whole, and where it begins on it.
+inline std::optional<std::pair<int64_t, int64_t>> slice_begin(const GraphView& g, const regie_node& n) {
+  const regie_type &whole = g.operand(n, 0)->type, &part = g.result(n, 0)->type;
+  const auto starts = constant_integers(g.operand(n, 1));
+  if (!starts || whole.rank != part.rank || !bytes_of(whole) || !bytes_of(part)) return std::nullopt;
+  std::vector<int64_t> axes, steps(starts->size(), 1);
+  for (size_t i = 0; i < starts->size(); ++i) axes.push_back(static_cast<int64_t>(i));
+  if (g.operand(n, 3)) {
+    const auto given = constant_integers(g.operand(n, 3));
+    if (!given || given->size() != starts->size()) return std::nullopt;
+    axes = *given;
+  }
+  if (g.operand(n, 4)) {
+    const auto given = constant_integers(g.operand(n, 4));
+    if (!given || given->size() != starts->size()) return std::nullopt;
+    steps = *given;
+  }
+  std::optional<std::pair<int64_t, int64_t>> found;
+  for (size_t i = 0; i < starts->size(); ++i) {
+    const int64_t axis = axes[i] < 0 ? axes[i] + whole.rank : axes[i];
+    if (axis < 0 || axis >= whole.rank) return std::nullopt;
+    if (steps[i] != 1) return std::nullopt;
+    if (part.dims[axis] == whole.dims[axis]) continue;
+    if (found) return std::nullopt;
+    int64_t start = (*starts)[i];
+    if (start < 0) start += whole.dims[axis];
+    if (start < 0) start = 0;
+    if (start + part.dims[axis] > whole.dims[axis]) return std::nullopt;
+    found.emplace(axis, start);
+  }
+  return found;
+}
+
+}  // namespace detail
+
+// Is it one of the operators that join or cut?
+inline bool joins_or_cuts(const regie_node& n) {
+  const std::string_view op = sv(n.op);
+  return op == "Concat" || op == "Split" || op == "Slice";
+}
+
+// The parts of a Concat (its operands), Split or Slice (its results) in the whole; empty if they are no pieces of
+// its bytes, or not at places that are the same for all sizes.
+inline std::vector<PartView> part_views(const GraphView& g, const regie_node& n) {
+  const std::string_view op = sv(n.op);
+  const bool joins = op == "Concat";
+  if (!joins_or_cuts(n) || n.operand_count == 0 || n.result_count == 0) return {};
+  const regie_value* whole = joins ? g.result(n, 0) : g.operand(n, 0);
+  if (!whole || whole->type.rank <= 0) return {};
+  std::vector<PartView> parts;
+  if (op == "Slice") {
+    const regie_value* part = g.result(n, 0);
+    if (!part || part->type.elem != whole->type.elem || part->type.format != whole->type.format) return {};
+    const auto begin = detail::slice_begin(g, n);
+    if (!begin || !detail::has_pieces(whole->type, begin->first) || !detail::has_pieces(part->type, begin->first))
+      return {};
+    const int64_t extent = part->type.dims[begin->first], block = (whole->type.format >> 16) & 0x7fff;
+    if (extent <= 0 || (block && begin->first == 1 && begin->second % block != 0)) return {};
+    parts.push_back({whole->id, part->id,
+                     *bytes_of(part->type) / static_cast<uint64_t>(extent) * static_cast<uint64_t>(begin->second)});
+    return parts;
+  }
+  const int64_t axis = Attrs(n).integer("axis", 0);
+  if (!detail::has_pieces(whole->type, axis)) return {};
+  uint64_t offset = 0;
+  for (uint32_t i = 0; i < (joins ? n.operand_count : n.result_count); ++i) {
+    // A part of Split that nobody reads has no type to count with.
+    const regie_value* part = joins ? g.operand(n, i) : g.result(n, i);
+    const bool fits = part && part->type.elem == whole->type.elem && part->type.format == whole->type.format &&
+                      detail::has_pieces(part->type, axis);
+    if (!fits) return {};
+    parts.push_back({whole->id, part->id, offset});
+    offset += *bytes_of(part->type);
+  }
+  return offset == *bytes_of(whole->type) ? parts : std::vector<PartView>{};
+}
+
+}  // namespace regie::sdk

@@ -1,0 +1,184 @@
+#include "tensors.h"
+
+#include <array>
+#include <cstring>
+
+namespace regie::python {
+
+namespace {
+
+struct Kind {
+  regie_elem elem;
+  const char* name;
+  uint8_t bits;
+  bool numpy;  // else ml_dtypes has it, and its arrays have no buffer: their bytes are seen as unsigned
+               // integers
+};
+
+constexpr Kind kKinds[] = {
+    {REGIE_F32, "float32", 32, true},
+    {REGIE_U8, "uint8", 8, true},
+    {REGIE_I8, "int8", 8, true},
+    {REGIE_U16, "uint16", 16, true},
+    {REGIE_I16, "int16", 16, true},
+    {REGIE_I32, "int32", 32, true},
+    {REGIE_I64, "int64", 64, true},
+    {REGIE_BOOL, "bool", 8, true},
+    {REGIE_F16, "float16", 16, true},
+    {REGIE_F64, "float64", 64, true},
+    {REGIE_U32, "uint32", 32, true},
+    {REGIE_U64, "uint64", 64, true},
+    {REGIE_C64, "complex64", 64, true},
+    {REGIE_C128, "complex128", 128, true},
+    {REGIE_BF16, "bfloat16", 16, false},
+    {REGIE_F8E4M3FN, "float8_e4m3fn", 8, false},
+    {REGIE_F8E4M3FNUZ, "float8_e4m3fnuz", 8, false},
+    {REGIE_F8E5M2, "float8_e5m2", 8, false},
+    {REGIE_F8E5M2FNUZ, "float8_e5m2fnuz", 8, false},
+    {REGIE_U4, "uint4", 4, false},
+    {REGIE_I4, "int4", 4, false},
+    {REGIE_F4E2M1, "float4_e2m1fn", 4, false},
+};
+
+const Kind* find_kind(regie_elem elem) {
+  for (const Kind& k : kKinds)
+    if (k.elem == elem) return &k;
+  return nullptr;
+}
+
+const Kind& kind_of(regie_elem elem) {
+  if (const Kind* k = find_kind(elem)) return *k;
+  throw nb::type_error(("Regie's element type " + std::to_string(elem) + " has no NumPy dtype").c_str());
+}
+
+// Objects that live as long as the interpreter: never freed, since the interpreter may be gone when statics
+// are.
+struct Known {
+  nb::object empty = nb::module_::import_("numpy").attr("empty");
+  nb::object asarray = nb::module_::import_("numpy").attr("asarray");
+  nb::object ascontiguousarray = nb::module_::import_("numpy").attr("ascontiguousarray");
+  std::array<nb::object, 32> dtypes;
+};
+
+Known& known() {
+  static Known* k = new Known;
+  return *k;
+}
+
+// The bytes of an array whose type has no buffer of its own.
+nb::object as_bytes(const Kind& kind, nb::handle array) {
+  return array.attr("view")(dtype_of(kind.bits == 16 ? REGIE_U16 : REGIE_U8));
+}
+
+uint64_t count_of(int32_t rank, const int64_t* dims) {
+  uint64_t n = 1;
+  for (int32_t i = 0; i < rank; ++i) n *= static_cast<uint64_t>(dims[i]);
+  return n;
+}
+
+nb::object empty_array(const Kind& kind, int32_t rank, const int64_t* dims) {
+  nb::object shape = nb::steal(PyTuple_New(rank));
+  for (int32_t i = 0; i < rank; ++i) PyTuple_SET_ITEM(shape.ptr(), i, PyLong_FromLongLong(dims[i]));
+  return known().empty(shape, dtype_of(kind.elem));
+}
+
+Py_buffer buffer_of(const Kind& kind, nb::handle array, int flags) {
+  nb::object seen = kind.numpy ? nb::borrow(array) : as_bytes(kind, array);
+  Py_buffer buffer;
+  if (PyObject_GetBuffer(seen.ptr(), &buffer, flags) != 0) throw nb::python_error();
+  return buffer;
+}
+
+}  // namespace
+
+nb::object dtype_of(regie_elem elem) {
+  const Kind& kind = kind_of(elem);
+  nb::object& dtype = known().dtypes[elem];
+  if (!dtype.is_valid()) {
+    nb::module_ numpy = nb::module_::import_("numpy");
+    if (kind.numpy) {
+      dtype = numpy.attr("dtype")(kind.name);
+    } else {
+      try {
+        dtype = numpy.attr("dtype")(nb::module_::import_("ml_dtypes").attr(kind.name));
+      } catch (nb::python_error& e) {
+        if (!e.matches(PyExc_ImportError) && !e.matches(PyExc_AttributeError)) throw;
+        throw nb::type_error((std::string("NumPy has no dtype ") + kind.name +
+                              ": install ml_dtypes, which has it (pip install ml_dtypes)")
+                                 .c_str());
+      }
+    }
+  }
+  return dtype;
+}
+
+std::string name_of(regie_elem elem) {
+  if (elem == REGIE_STRING) return "string";
+  const Kind* k = find_kind(elem);
+  return k ? k->name : "unknown";
+}
+
+bool below_a_byte(regie_elem elem) { return kind_of(elem).bits < 8; }
+
+Argument::Argument(const regie_port& port, nb::handle value) {
+  const Kind& kind = kind_of(port.elem);
+  array_ = known().asarray(value);
+  nb::object dtype = array_.attr("dtype");
+  if (!dtype.is(dtype_of(kind.elem)) && !dtype.equal(dtype_of(kind.elem)))
+    throw nb::type_error(("input '" + std::string(port.name) + "' is " + kind.name + ", not " +
+                          nb::cast<std::string>(nb::str(dtype)) + "; convert it: array.astype(\"" +
+                          kind.name + "\")")
+                             .c_str());
+  if (!nb::cast<bool>(array_.attr("flags").attr("c_contiguous"))) array_ = known().ascontiguousarray(array_);
+  const auto rank = nb::cast<int32_t>(array_.attr("ndim"));
+  nb::object shape = array_.attr("shape");
+  for (int32_t i = 0; i < rank; ++i) dims_.push_back(nb::cast<int64_t>(shape[i]));
+  buffer_.reset(new Buffer(buffer_of(kind, array_, PyBUF_C_CONTIGUOUS)));
+  tensor_.elem = port.elem;
+  tensor_.rank = rank;
+  tensor_.dims = dims_.data();
+  tensor_.data = buffer_->buf;
+  tensor_.bytes = static_cast<uint64_t>(buffer_->len);
+  if (kind.bits == 4) {  // NumPy has one a byte, Regie two
+    const auto* from = static_cast<const uint8_t*>(buffer_->buf);
+    packed_.resize(static_cast<size_t>(buffer_->len + 1) / 2);
+    for (Py_ssize_t i = 0; i < buffer_->len; ++i)
+      packed_[static_cast<size_t>(i) / 2] |= static_cast<uint8_t>((from[i] & 15) << (i % 2 ? 4 : 0));
+    tensor_.data = packed_.data();
+    tensor_.bytes = packed_.size();
+  }
+}
+
+nb::object new_array(regie_elem elem, int32_t rank, const int64_t* dims, regie_tensor* tensor) {
+  const Kind& kind = kind_of(elem);
+  nb::object array = empty_array(kind, rank, dims);
+  Py_buffer buffer = buffer_of(kind, array, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE);
+  *tensor = regie_tensor{};
+  tensor->elem = elem;
+  tensor->data = buffer.buf;
+  tensor->bytes = static_cast<uint64_t>(buffer.len);
+  PyBuffer_Release(&buffer);  // the array is new and ours: nobody moves its bytes
+  return array;
+}
+
+nb::object to_array(const regie_tensor& from) {
+  const Kind& kind = kind_of(from.elem);
+  nb::object array = empty_array(kind, from.rank, from.dims);
+  Py_buffer buffer = buffer_of(kind, array, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE);
+  auto* to = static_cast<uint8_t*>(buffer.buf);
+  if (kind.bits == 4) {
+    const auto* packed = static_cast<const uint8_t*>(from.data);
+    const uint64_t n = count_of(from.rank, from.dims);
+    for (uint64_t i = 0; i < n; ++i) {
+      auto nibble = static_cast<uint8_t>(packed[i / 2] >> (i % 2 ? 4 : 0) & 15);
+      // ml_dtypes keeps a negative int4 sign-extended in its byte.
+      to[i] = kind.elem == REGIE_I4 && nibble & 8 ? static_cast<uint8_t>(nibble | 0xf0) : nibble;
+    }
+  } else if (buffer.len > 0) {
+    std::memcpy(to, from.data, static_cast<size_t>(buffer.len));
+  }
+  PyBuffer_Release(&buffer);
+  return array;
+}
+
+}  // namespace regie::python

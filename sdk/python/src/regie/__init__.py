@@ -1,0 +1,124 @@
+"""Compile and run neural networks with Regie.
+
+    import numpy as np, regie
+
+    model = regie.compile("model.onnx", threads=2)
+    scores = model.run({"x": np.zeros((1, 1, 8, 8), np.float32)})["scores"]
+    model.save("model.rgm")        # and later, without compiling: regie.load("model.rgm")
+    print(model.report["arena_bytes"])
+"""
+
+from __future__ import annotations
+
+import json as _json
+import os as _os
+from collections.abc import Mapping as _Mapping
+from typing import Any, Sequence
+
+from . import _core
+
+__all__ = ["Error", "Model", "Port", "compile", "load", "set_log_level", "__version__"]
+__version__: str = _core.version()
+
+Port = _core.Port
+_CODES = ("OK", "INVALID_MODEL", "INVALID_INPUT", "UNSUPPORTED", "NOT_FOUND", "IO", "CORRUPT", "OUT_OF_MEMORY", "LIMIT",
+          "BAD_PLUGIN", "TIMEOUT", "DEVICE", "INTERNAL")
+
+
+class Error(RuntimeError):
+    """The engine's failure: its words, which name file and node, and `code`, one of the names in `_CODES`."""
+
+    code: str
+
+    def __init__(self, words: str, code: int = 12):
+        super().__init__(words)
+        self.code = _CODES[code] if 0 <= code < len(_CODES) else str(code)
+
+
+_core.set_error_type(Error)
+
+
+class Model:
+    """A compiled model. May be run from any number of threads at once."""
+
+    def __init__(self, core: _core.Model):
+        self._core = core
+
+    @property
+    def inputs(self) -> list[Port]:
+        """Name, dtype and shape of each input; a symbolic dimension is its expression as a string."""
+        return self._core.inputs
+
+    @property
+    def outputs(self) -> list[Port]:
+        return self._core.outputs
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """What the compile decided: stages, operators, fusions, engines, memory, tasks."""
+        return _json.loads(self._core._report)
+
+    def run(self, inputs: dict[str, Any], outputs: Sequence[str] | None = None) -> dict[str, Any]:
+        """Runs the model on arrays by input name; gives new arrays by output name (those in `outputs`, or all).
+
+        Arrays that are dense and in row-major order are not copied. Their dtype must be the input's. Other threads run
+        meanwhile. Raises KeyError for a missing or unknown name, TypeError for a wrong dtype, Error for what the engine
+        refuses (a wrong shape, say).
+        """
+        return self._core.run(inputs, outputs)
+
+    def save(self, path: str | _os.PathLike[str]) -> None:
+        """Writes the offline model (.rgm)."""
+        self._core.save(_os.fspath(path))
+
+    def __repr__(self) -> str:
+        return f"regie.Model({self.inputs} -> {self.outputs})"
+
+
+def _options(target: str, pipeline: str | None, shapes: _Mapping[str, Sequence[int]] | None, threads: int,
+             optimise: bool, settings: _Mapping[str, Any] | None, options: dict[str, Any]) -> list[tuple[str, str]]:
+    made = [("target", target), ("threads", str(threads)), ("optimise", str(int(optimise)))]
+    if pipeline is not None:
+        made.append(("pipeline", _os.fspath(pipeline)))
+    for name, dims in (shapes or {}).items():
+        made.append(("shape", f"{name}={','.join(str(int(d)) for d in dims)}"))
+    for key, value in (settings or {}).items():
+        made.append(("set", f"{key}={value}"))
+    for key, value in options.items():
+        made.append((key.replace("_", "-"), str(int(value)) if isinstance(value, bool) else str(value)))
+    return made
+
+
+def compile(model: Any, *, target: str = "host_cpu", pipeline: str | None = None,
+            shapes: _Mapping[str, Sequence[int]] | None = None, threads: int = 1, optimise: bool = True,
+            settings: _Mapping[str, Any] | None = None, name: str = "model.onnx", **options: Any) -> Model:
+    """Compiles a model for a target.
+
+    model: a path, the bytes of a model file, or an onnx.ModelProto.
+    shapes: {"x": (16, 1, 8, 8)} fixes the dimensions of an input.
+    threads: width of the kernels, at compile time and in runs.
+    settings: {"pass.option": value}, as `regie compile --set`.
+    name: what messages call a model that has no path; external data is looked for beside it.
+    options: others of the embedding API: dump, verify, plugin_path.
+    """
+    made = _options(target, pipeline, shapes, threads, optimise, settings, options)
+    if isinstance(model, (str, _os.PathLike)):
+        return Model(_core.compile_file(_os.fspath(model), made, threads))
+    if hasattr(model, "SerializeToString"):
+        model = model.SerializeToString()
+    if not isinstance(model, (bytes, bytearray, memoryview)):
+        raise TypeError(f"a model is a path, bytes or a ModelProto, not {type(model).__name__}")
+    return Model(_core.compile_bytes(bytes(model), name, made, threads))
+
+
+def load(path: str | _os.PathLike[str], *, threads: int = 0) -> Model:
+    """Loads an offline model. threads: 0 is the width that it was compiled for."""
+    return Model(_core.load(_os.fspath(path), threads))
+
+
+def set_log_level(level: str) -> None:
+    """Least level that is written to standard error: "debug", "info", "warning" or "error"."""
+    levels = ("debug", "info", "warning", "error")
+    if level not in levels:
+        raise ValueError(f"a log level is one of {', '.join(levels)}, not '{level}'")
+    _core.set_log_level(levels.index(level))

@@ -1,0 +1,171 @@
+"""One engine in a process of its own: `compare_worker.py ort MODEL.onnx INPUTS.npz THREADS`, or `regie MODEL.rgm ...`.
+
+Prints a line of JSON when the first inference is done: what loading and it took, and the process's peak memory. Then, for each
+line "N" on standard input, runs N times and prints the milliseconds of each. Both engines are driven in the same way from the
+same Python, so that the process's own share of memory is the same.
+"""
+import ctypes
+import json
+import os
+import sys
+import time
+
+import numpy as np
+
+
+def peak_bytes():
+    with open("/proc/self/status") as status:
+        for line in status:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    raise RuntimeError("no VmHWM")
+
+
+class Ort:
+    def __init__(self, path, inputs, threads):
+        import onnxruntime as ort
+
+        self.ort = ort
+        options = ort.SessionOptions()
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+        self.inputs, self.options, self.path = inputs, options, path
+
+    def load(self):
+        self.session = self.ort.InferenceSession(self.path, self.options, providers=["CPUExecutionProvider"])
+
+    def run(self):
+        return self.session.run(None, self.inputs)
+
+    def settings(self):
+        """As the session has them, not as they were asked for."""
+        o = self.session.get_session_options()
+        return {
+            "version": self.ort.__version__,
+            "optimisation": str(o.graph_optimization_level).split(".")[-1],
+            "intra_op_threads": o.intra_op_num_threads,
+            "inter_op_threads": o.inter_op_num_threads,
+            "execution": str(o.execution_mode).split(".")[-1],
+            "providers": self.session.get_providers(),
+        }
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [
+        ("elem", ctypes.c_uint16),
+        ("reserved", ctypes.c_uint16),
+        ("rank", ctypes.c_int32),
+        ("dims", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.c_void_p),
+        ("data", ctypes.c_void_p),
+        ("bytes", ctypes.c_uint64),
+    ]
+
+
+class Port(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("elem", ctypes.c_uint16),
+        ("rank", ctypes.c_int32),
+        ("dims", ctypes.c_void_p),
+        ("dims_text", ctypes.c_char_p),
+        ("reference_dims", ctypes.c_void_p),
+    ]
+
+
+class Option(ctypes.Structure):
+    _fields_ = [("key", ctypes.c_char_p), ("value", ctypes.c_char_p)]
+
+
+ELEMS = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, 7: np.int64, 9: np.bool_, 10: np.float16, 11: np.float64}
+
+
+class Regie:
+    def __init__(self, path, inputs, threads):
+        self.lib = ctypes.CDLL(os.path.join(os.environ["REGIE_BUILD"], "lib", "libregie-runtime.so"))
+        self.lib.regie_last_error.restype = ctypes.c_char_p
+        self.lib.regie_model_input.restype = Port
+        self.lib.regie_model_input_count.restype = ctypes.c_size_t
+        self.lib.regie_model_output_count.restype = ctypes.c_size_t
+        for name in ("regie_model_input", "regie_model_input_count", "regie_model_output_count"):
+            getattr(self.lib, name).argtypes = [ctypes.c_void_p] + [ctypes.c_size_t] * (name == "regie_model_input")
+        self.path, self.arrays, self.threads = path, inputs, threads
+
+    def check(self, code):
+        if code:
+            raise RuntimeError(self.lib.regie_last_error().decode())
+
+    def load(self):
+        model, session, context = (ctypes.c_void_p() for _ in range(3))
+        self.check(self.lib.regie_model_load(self.path.encode(), ctypes.byref(model)))
+        options = (Option * 1)(Option(b"threads", str(self.threads).encode()))
+        self.check(self.lib.regie_session_create(model, options, ctypes.c_size_t(1), ctypes.byref(session)))
+        self.check(self.lib.regie_context_acquire(session, ctypes.byref(context)))
+        self.context = context
+        count = self.lib.regie_model_input_count(model)
+        self.inputs = (Tensor * count)()
+        for i in range(count):
+            port = self.lib.regie_model_input(model, i)
+            array = np.ascontiguousarray(self.arrays[port.name.decode()])
+            dims = (ctypes.c_int64 * max(1, array.ndim))(*array.shape)
+            self.arrays[port.name.decode()] = array
+            self.inputs[i] = Tensor(port.elem, 0, array.ndim, dims, None, array.ctypes.data, array.nbytes)
+        self.outputs = (Tensor * self.lib.regie_model_output_count(model))()
+
+    def run(self):
+        for o in self.outputs:
+            o.data = None
+            o.bytes = 0
+        self.check(
+            self.lib.regie_run(
+                self.context, self.inputs, ctypes.c_size_t(len(self.inputs)), self.outputs, ctypes.c_size_t(len(self.outputs))
+            )
+        )
+        out = []
+        for o in self.outputs:
+            shape = [o.dims[i] for i in range(o.rank)]
+            bytes_ = ctypes.string_at(o.data, o.bytes) if o.bytes else b""
+            out.append(np.frombuffer(bytes_, ELEMS[o.elem]).reshape(shape))
+        return out
+
+    def settings(self):
+        return {"threads": self.threads}
+
+
+def main():
+    engine, path, inputs, threads = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+    with np.load(inputs) as file:
+        arrays = {name: file[name] for name in file.files}
+    made = (Ort if engine == "ort" else Regie)(path, arrays, threads)
+    base = peak_bytes()
+    start = time.perf_counter()
+    made.load()
+    loaded = time.perf_counter()
+    first = made.run()
+    done = time.perf_counter()
+    np.savez(sys.argv[5], *first)
+    print(
+        json.dumps(
+            {
+                "load_ms": (loaded - start) * 1000,
+                "first_ms": (done - loaded) * 1000,
+                "peak_bytes": peak_bytes(),
+                "base_bytes": base,
+                "settings": made.settings(),
+            }
+        ),
+        flush=True,
+    )
+    for line in sys.stdin:
+        times = []
+        for _ in range(int(line)):
+            begin = time.perf_counter()
+            made.run()
+            times.append((time.perf_counter() - begin) * 1000)
+        print(json.dumps(times), flush=True)
+
+
+if __name__ == "__main__":
+    main()
