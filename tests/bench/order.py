@@ -3,7 +3,7 @@
 uniformly random valid order, compiled once in that order and once in the order that schedule-for-memory chooses. The same
 seed gives the same networks. Needs onnx.
 
-usage: tests/bench/order.py [--regie build/release/bin/regie] [--count 100] [--nodes 40]"""
+usage: tests/bench/order.py [--regie build/release/bin/regie] [--count 100] [--nodes 32]"""
 
 import argparse
 import math
@@ -32,50 +32,59 @@ passes = ["schedule-in-order"]
 """
 
 
+def wiring(draw, count, neighbours=4, rewired=0.75):
+    """Edges of a small-world graph (Watts and Strogatz), from the lower to the higher node, as randomly wired networks
+    use them (Xie and others, 2019)."""
+    edges = set()
+    for i in range(count):
+        for d in range(1, neighbours // 2 + 1):
+            j = (i + d) % count
+            if draw() < rewired:
+                j = int(draw() * count)
+                while j == i or (min(i, j), max(i, j)) in edges:
+                    j = int(draw() * count)
+            edges.add((min(i, j), max(i, j)))
+    return edges
+
+
 def network(seed, count):
-    """A node takes one to three earlier results, joins them and has a 1x1 convolution to 4..64 channels."""
+    """A node adds up its inputs, then Relu and a 3x3 convolution; what nobody reads is added up and pooled."""
     draw = random.Random(seed).random
-
-    def below(n):
-        return int(draw() * n)
-
-    side, weights = 16, numpy.random.RandomState(seed)
-    inputs, channels = [[]], [8]
-    for i in range(1, count):
-        reach = min(i, 12)
-        inputs.append(sorted({i - 1 - below(reach) for _ in range(1 + below(3))}))
-        channels.append(4 * (1 + below(16)))
-    readers = {i: [j for j in range(count) if i in inputs[j]] for i in range(count)}
-    ends = [i for i in range(count) if not readers[i]]
-    missing = [len(x) for x in inputs]
-    ready, order = [0], []
-    while ready:
-        order.append(ready.pop(below(len(ready))))
-        for j in readers[order[-1]]:
-            missing[j] -= 1
-            if missing[j] == 0:
-                ready.append(j)
+    weights = numpy.random.RandomState(seed)
+    channels, side = 16, 16
+    edges = wiring(draw, count)
     nodes, constants = [], []
 
-    def conv(i, source, width):
-        w = weights.standard_normal((channels[i], width, 1, 1)).astype(numpy.float32) / math.sqrt(width)
-        constants.append(numpy_helper.from_array(w, f"w{i}"))
-        nodes.append(helper.make_node("Conv", [source, f"w{i}"], [f"v{i}"], name=f"conv{i}"))
+    def add_up(sources, name):
+        for k, source in enumerate(sources[1:]):
+            nodes.append(helper.make_node("Add", [sources[0] if k == 0 else f"{name}_{k - 1}", source],
+                                          [f"{name}_{k}"], name=f"add_{name}_{k}"))
+        return sources[0] if len(sources) == 1 else f"{name}_{len(sources) - 2}"
 
-    for i in order:
-        sources = [f"v{j}" for j in inputs[i]]
-        if not sources:
-            conv(i, "x", 8)
-        elif len(sources) == 1:
-            conv(i, sources[0], channels[inputs[i][0]])
-        else:
-            nodes.append(helper.make_node("Concat", sources, [f"c{i}"], name=f"concat{i}", axis=1))
-            conv(i, f"c{i}", sum(channels[j] for j in inputs[i]))
-    nodes.append(helper.make_node("Concat", [f"v{i}" for i in ends], ["all"], name="end", axis=1))
-    nodes.append(helper.make_node("GlobalAveragePool", ["all"], ["y"], name="pool"))
+    for i in range(count):
+        total = add_up([f"v{a}" for a in sorted(a for a, b in edges if b == i)] or ["x"], f"s{i}")
+        nodes.append(helper.make_node("Relu", [total], [f"r{i}"], name=f"relu{i}"))
+        w = weights.standard_normal((channels, channels, 3, 3)).astype(numpy.float32) / 12
+        constants.append(numpy_helper.from_array(w, f"w{i}"))
+        nodes.append(helper.make_node("Conv", [f"r{i}", f"w{i}"], [f"v{i}"], name=f"conv{i}", pads=[1, 1, 1, 1]))
+    ends = [f"v{i}" for i in range(count) if not any(a == i for a, _ in edges)]
+    nodes.append(helper.make_node("GlobalAveragePool", [add_up(ends, "end")], ["y"], name="pool"))
+
+    maker = {node.output[0]: k for k, node in enumerate(nodes)}
+    missing = [{maker[v] for v in node.input if v in maker} for node in nodes]
+    ready, order = [k for k, m in enumerate(missing) if not m], []
+    while ready:
+        done = ready.pop(int(draw() * len(ready)))
+        order.append(done)
+        for k, m in enumerate(missing):
+            if done in m:
+                m.remove(done)
+                if not m:
+                    ready.append(k)
     graph = helper.make_graph(
-        nodes, "wired", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 8, side, side])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, sum(channels[i] for i in ends), 1, 1])], constants)
+        [nodes[k] for k in order], "wired",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, channels, side, side])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, channels, 1, 1])], constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.checker.check_model(model)
     return model
@@ -93,7 +102,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--regie", default=os.path.join(HERE, "..", "..", "build", "release", "bin", "regie"))
     parser.add_argument("--count", type=int, default=100)
-    parser.add_argument("--nodes", type=int, default=40)
+    parser.add_argument("--nodes", type=int, default=32)
     arguments = parser.parse_args()
     ratios = []
     with tempfile.TemporaryDirectory() as folder:

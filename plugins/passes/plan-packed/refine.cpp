@@ -8,12 +8,29 @@ namespace packed {
 
 namespace {
 
+// Longest life first finds most plans, so it gets every second run once all have been tried as they are.
 constexpr Keys kOrders[] = {
-    {Key::kLife, Key::kArea, Key::kLoad}, {Key::kLoad, Key::kArea, Key::kLife},
-    {Key::kLife, Key::kLoad, Key::kArea}, {Key::kArea, Key::kLife, Key::kLoad},
-    {Key::kLoad, Key::kLife, Key::kArea}, {Key::kSize, Key::kLife, Key::kLoad},
+    {Key::kLife, Key::kArea, Key::kLoad}, {Key::kLoad, Key::kLife, Key::kArea},
+    {Key::kLife, Key::kLoad, Key::kArea}, {Key::kLoad, Key::kArea, Key::kLife},
+    {Key::kArea, Key::kLife, Key::kLoad}, {Key::kSize, Key::kLife, Key::kLoad},
 };
-constexpr size_t kOrderCount = std::size(kOrders);
+constexpr uint64_t kOrderCount = std::size(kOrders);
+constexpr size_t kOthers[] = {1, 4, 1, 5};
+
+struct Run {
+  Keys keys;
+  double noise;
+  uint64_t limit;
+};
+
+// The n-th attempt at one capacity.
+Run nth_run(uint64_t n, uint64_t base) {
+  if (n < kOrderCount) return {kOrders[n], 0, base};
+  const uint64_t lap = (n - kOrderCount) / 2;
+  const size_t order = n % 2 == 0 ? 0 : kOthers[lap % std::size(kOthers)];
+  return {kOrders[order], lap % 3 == 2 ? 0.5 : 0.25, base << std::min(std::countr_zero(lap + 1), 20)};
+}
+
 constexpr int kTargetsARound = 4;
 
 // All sums that can be a peak are multiples of this.
@@ -33,12 +50,11 @@ class Refiner {
       : core_(core), search_(core), goal_(goal), exact_(exact), effort_(effort), quantum_(quantum_of(core)) {
     best_.peak = peak;
     base_ = 500 + 4 * core.items.size();
-    for (const Keys& keys : kOrders) records_.push_back({keys});
     raise_bound(core.lower_bound);
   }
 
   Refined refine() {
-    for (uint64_t slice = 2 * base_; open();) {
+    for (uint64_t slice = kOrderCount * base_; open();) {
       const int64_t before = best_.peak;
       round(slice);
       if (best_.peak == before) slice *= 2;
@@ -63,24 +79,20 @@ class Refiner {
     for (int k = 0; k < kTargetsARound && open(); ++k) {
       target = std::max(target, least());
       if (target >= best_.peak) return;
-      if (attempt(target, slice) == Found::kPlan || exact_) return;
+      if (attempt(target, slice, k == 0 ? &least_runs_ : &other_runs_) == Found::kPlan || exact_) return;
       const int64_t next = target + (best_.peak - target) / 2 / quantum_ * quantum_;
       if (next == target) return;
       target = next;
     }
   }
 
-  Found attempt(int64_t capacity, uint64_t slice) {
+  // `runs`: how many there have been at this kind of capacity.
+  Found attempt(int64_t capacity, uint64_t slice, uint64_t* runs) {
     const uint64_t end = std::min(effort_.nodes, best_.nodes + slice);
     while (best_.nodes < end) {
-      const uint64_t lap = runs_ / kOrderCount;
-      const uint64_t limit = std::min(base_ << std::min(std::countr_zero(lap + 1), 20), end - best_.nodes);
-      const double noise = lap == 0 ? 0 : lap % 3 == 0 ? 0.5 : 0.25;
-      Record& record = records_[next_order(lap)];
-      const Found found = search_.run(capacity, record.keys, limit, noise, runs_, effort_.deadline);
-      ++runs_;
-      ++record.runs;
-      record.depth += search_.deepest();
+      const Run run = nth_run(*runs, base_);
+      const Found found = search_.run(capacity, run.keys, std::min(run.limit, end - best_.nodes), run.noise,
+                                      (*runs)++, effort_.deadline);
       best_.nodes += search_.nodes();
       if (found == Found::kPlan) {
         best_.offsets = search_.offsets();
@@ -95,22 +107,6 @@ class Refiner {
     return Found::kLimit;
   }
 
-  struct Record {  // of an order: how far its runs came
-    Keys keys;
-    uint64_t runs = 0, depth = 0;
-  };
-
-  // In turn; but every second run after the first lap is given to the one that has come furthest on average.
-  size_t next_order(uint64_t lap) const {
-    const size_t turn = runs_ % kOrderCount;
-    if (lap == 0 || turn % 2 == 0)
-      return lap == 0 ? turn : (turn / 2 + lap * (kOrderCount / 2)) % kOrderCount;
-    size_t best = 0;
-    for (size_t k = 1; k < kOrderCount; ++k)
-      if (records_[k].depth * records_[best].runs > records_[best].depth * records_[k].runs) best = k;
-    return best;
-  }
-
   const Core& core_;
   Search search_;
   const int64_t goal_;
@@ -118,8 +114,7 @@ class Refiner {
   const Effort effort_;
   const int64_t quantum_;
   Refined best_;
-  std::vector<Record> records_;
-  uint64_t base_ = 0, runs_ = 0;
+  uint64_t base_ = 0, least_runs_ = 0, other_runs_ = 0;
 };
 
 }  // namespace

@@ -12,6 +12,7 @@ namespace packed {
 namespace {
 
 constexpr uint64_t kMany = 20'000;      // items
+constexpr size_t kMostHeavy = 10'000;   // packed before the others
 constexpr uint64_t kMostItems = 5'000;  // of a piece that is searched
 
 struct Piece {
@@ -99,7 +100,7 @@ class Solver {
     const uint64_t n = p_.items.size();
     for (const Order& order : orders_) {
       const uint64_t most = std::min<uint64_t>(visits_, 24 * n + 1000);
-      if (done() || !spend(most / 2)) break;
+      if (done() || !spend(most)) break;
       if (auto offsets = plan_lowest_first(p_, order, most)) offer(*offsets);
     }
     for (bool backwards : {true, false})
@@ -122,34 +123,37 @@ class Solver {
     bool first = true;
     for (double share : {0.9, 0.95, 0.85})
       for (bool backwards : {true, false})
-        for (Tie tie : {Tie::kLongest, Tie::kLargest})
-          if (!done() && (spend(40 * p_.items.size()) || first)) {
-            first = false;
-            plan_heavy_first(share, kLife, tie, backwards);
-          }
+        for (Tie tie : {Tie::kLongest, Tie::kLargest}) {
+          if (done() || !(spend(64 * p_.items.size()) || first)) continue;
+          first = false;
+          if (!plan_heavy_first(share, kLife, tie, backwards)) offer(plan_by_time(p_, tie, backwards));
+        }
   }
 
   // The few items that make up most of all bytes times steps are packed by themselves, densely; all others
   // are walked around them.
   void plan_heavy_first(double share, size_t by, Tie tie, bool backwards) {
     double all = 0, heavy = 0;
+    size_t count = 0;
     for (uint32_t i : orders_[kArea]) all += area(i);
     std::vector<uint8_t> chosen(p_.items.size(), 0);
     for (uint32_t i : orders_[kArea]) {
-      if (heavy >= share * all) break;
+      if (heavy >= share * all || count == kMostHeavy) break;
       heavy += area(i);
       chosen[i] = 1;
+      ++count;
     }
     for (uint32_t i = 0; i < p_.items.size(); ++i)
       if (p_.items[i].part_count > 1) chosen[i] = 1;
     Order order;
     for (uint32_t i : orders_[by])
       if (chosen[i]) order.push_back(i);
-    auto settled = plan_lowest_first(p_, order, 400 * order.size() + 1000);
-    if (!settled) return;
+    auto settled = plan_lowest_first(p_, order, 2000 * order.size() + 1000);
+    if (!settled) return false;
     for (uint32_t i = 0; i < p_.items.size(); ++i)
       if (!chosen[i]) (*settled)[i] = p_.items[i].fixed;
     offer(plan_by_time(p_, std::move(*settled), tie, backwards));
+    return true;
   }
 
   double area(uint32_t i) const { return p_.items[i].life * static_cast<double>(p_.items[i].extent); }
