@@ -2,7 +2,7 @@
 quantised numbers."""
 import numpy as np
 
-from cases import numpy_type
+from cases import ELEMS, numpy_type
 
 FLOATS = ["f32", "f32", "f32", "f64", "f16", "bf16"]
 I64 = np.int64
@@ -25,6 +25,9 @@ def unary(writer, v):
     for elem in ("f32", "i32", "i8", "u8", "i64", "f64"):
         writer.add("Sign", [v.tensor(elem, v.shape(), -2, 2)])
         writer.add("Shrink", [v.tensor(elem, v.shape(), -3, 3)], lambd=1.0, bias=float(v.integer(0, 1)))
+    for source, target in (("f32", "i32"), ("i64", "f64"), ("u8", "i8"), ("f16", "u16"), ("u32", "f32")):
+        x = v.tensor(source, v.shape(), 0, 9)
+        writer.known("BitCast", [x], [x.view(numpy_type(target))], to=ELEMS[target][0])
     for elem in ("f32", "f64", "f16"):
         special = np.array([1, np.nan, np.inf, -np.inf, 0], numpy_type(elem))
         writer.add("IsNaN", [special])
