@@ -58,6 +58,7 @@ constexpr Operator kOperators[] = {
      {{7, "epsilon:f momentum:f spatial:i", 5, 5, batch_normalization},
       {9, "epsilon:f momentum:f", 5, 5, batch_normalization},
       {14, "epsilon:f momentum:f training_mode:i", 5, 5, batch_normalization}}},
+    {"BitCast", "26", {{26, "to:i", 1, 1, same}}},
     {"BitShift", "11 28", {{11, "direction:s", 2, 2, same}}},
     {"BitwiseAnd", "18", {{18, "", 2, 2, same}}},
     {"BitwiseNot", "18", {{18, "", 1, 1, same}}},

@@ -105,7 +105,7 @@ void clip_to_operands(Translation& t) {
 
 // Before 12, Dropout is of inference only: it passes its operand on, and the ratio has no effect.
 void dropout_of_inference(Translation& t) {
-  if (t.opset < 10 && t.output_wanted(1))
+  if (t.opset < 10 && t.output_read(1))
     t.context.unsupported("the mask of Dropout before operator set 10 is not supported; leave output 1 out");
   t.finish("Dropout", {t.operand(0)}, {});
 }
