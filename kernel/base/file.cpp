@@ -157,6 +157,14 @@ struct Temporary {
 
 }  // namespace
 
+void MappedFile::forget(std::span<const std::byte> bytes) {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<uintptr_t>(bytes.data()) + page - 1) / page * page,
+             end = (reinterpret_cast<uintptr_t>(bytes.data()) + bytes.size()) / page * page;
+  // Advice: nothing is lost if it is not taken.
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 Result<MappedFile> MappedFile::open(const std::string& path) {
   Descriptor file(open_retrying(path.c_str(), O_RDONLY | O_NONBLOCK));
   if (!file.ok()) return system_failure("open", path, errno);

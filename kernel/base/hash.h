@@ -3,13 +3,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
 namespace regie {
 
 uint64_t hash64(const void* data, size_t size);
+// The same, in pieces: `done` is called with each that will not be read again.
+using HashPiece = std::span<const std::byte>;
+uint64_t hash64(HashPiece bytes, const std::function<void(HashPiece)>& done);
 
 class Hasher {
  public:

@@ -96,7 +96,7 @@ struct Work {
 // far even with two reorders around them. Pooling and matrix products have nothing to win.
 Layout choose_layout(const regie_engine& e, const Operation& op) {
   if (e.settings.layout) return *e.settings.layout;
-  return op.kind == Operation::kConvolution ? Layout::kOwn : Layout::kPlain;
+  return op.convolves() ? Layout::kOwn : Layout::kPlain;
 }
 
 struct Choice {

@@ -62,6 +62,7 @@ Bytes unpack(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& r
     strides[n - 1] = desc.dims[n - 2];
     strides[n - 2] = 1;
   }
+  if (blob.op.op() == "ConvTranspose") swap_channels(desc, t.rank >= 0 && blob.packed.ndims > t.rank);
   const uint64_t bytes = dnnl_memory_desc_get_size(&desc);
   if (t.rank < 0 || static_cast<uint64_t>(regie::sdk::count_of(t)) * 4 != bytes)
     throw Failure(REGIE_CORRUPT, "the packed weight of a kernel has another size than its operand");

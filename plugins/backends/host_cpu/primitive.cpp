@@ -73,7 +73,7 @@ Lowered lower(dnnl_engine_t engine, const Operation& op, Layout layout, bool fre
               const dnnl_memory_desc_t* packed) {
   PrimitiveAttr attr = make_attributes(op);
   const bool own = layout == Layout::kOwn;
-  dnnl_memory_desc_t src = own && op.kind == Operation::kConvolution ? of_any_layout(op.src) : op.src;
+  dnnl_memory_desc_t src = own && op.convolves() ? of_any_layout(op.src) : op.src;
   dnnl_memory_desc_t dst = own ? of_any_layout(op.dst) : op.dst;
   dnnl_memory_desc_t weights = packed                             ? *packed
                                : free_weights && op.weights.ndims ? of_any_layout(op.weights)
@@ -87,6 +87,15 @@ Lowered lower(dnnl_engine_t engine, const Operation& op, Layout layout, bool fre
           dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference, op.alg, &src, &weights,
                                                      bias, &dst, op.strides, op.dilates, op.pad_l, op.pad_r),
           "convolution");
+      out.desc = create(engine, &desc, attr);
+      break;
+    }
+    case Operation::kDeconvolution: {
+      dnnl_deconvolution_desc_t desc;
+      check(dnnl_dilated_deconvolution_forward_desc_init(&desc, dnnl_forward_inference, op.alg, &src,
+                                                         &weights, bias, &dst, op.strides, op.dilates,
+                                                         op.pad_l, op.pad_r),
+            "transposed convolution");
       out.desc = create(engine, &desc, attr);
       break;
     }

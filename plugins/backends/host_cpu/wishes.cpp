@@ -24,9 +24,9 @@ class Lister {
   std::vector<regie_format_wish> run() {
     if (r_.empty || r_.node.result_count == 0 || r_.node.results[0] == REGIE_NONE) return {};
     if (is_lowered(r_.op)) {
-      if (r_.op == "Conv" || r_.op == "regie.FusedConv")
+      if (r_.op == "Conv" || r_.op == "ConvTranspose" || r_.op == "regie.FusedConv")
         convolution();
-      else if (r_.operands[0].rank >= 3)
+      else if (r_.op.ends_with("Pool"))
         pooling();
     } else if (r_.op == "regie.Pointwise") {
       go_along(Takes::kElementwise);
