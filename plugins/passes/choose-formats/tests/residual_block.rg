@@ -1,0 +1,8 @@
+// RUN: place-by-priority, insert-copies, choose-formats
+// One conversion on the way in and one on the way out; the element-wise operator between goes along.
+graph @block(%x: f32[1,32,14,14], %w1: weight f32[32,32,3,3], %w2: weight f32[32,32,3,3]) -> (%y) {
+  %a: f32[1,32,14,14] = regie.FusedConv(%x, %w1) {activation = "Relu", pads = [1, 1, 1, 1]}
+  %s: f32[1,32,14,14] = Sigmoid(%a)
+  %y: f32[1,32,14,14] = regie.FusedConv(%s, %w2, _, %a) {activation = "Relu", pads = [1, 1, 1, 1]}
+}
+// EXPECT:
