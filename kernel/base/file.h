@@ -20,6 +20,7 @@ class MappedFile {
   std::shared_ptr<const void> owner() const { return owner_; }
   // Takes pages out of the process's memory that `bytes`, of a mapping, covers wholly: they are read again
   // when they are touched. So what was read once, to be checked, does not stay.
+  static void expect(std::span<const std::byte> bytes);  // the other way round: they will all be read now
   static void forget(std::span<const std::byte> bytes);
 
  private:

@@ -42,11 +42,9 @@ Status save_model(const Model& model, const std::string& path) {
 
 namespace {
 
-using Checked = std::function<void(std::span<const std::byte>)>;
-
 Result<std::shared_ptr<const Model>> load(std::span<const std::byte> file, std::shared_ptr<const void> owner,
-                                          const std::string& path, const Checked& checked) {
-  REGIE_ASSIGN(const std::vector<Section> sections, read_sections(file, path, checked));
+                                          const std::string& path, bool mapped) {
+  REGIE_ASSIGN(const std::vector<Section> sections, read_sections(file, path, mapped));
   const Section* found[6] = {};
   for (const Section& s : sections) {
     if (s.kind >= 1 && s.kind <= 5)
@@ -92,12 +90,12 @@ Result<std::shared_ptr<const Model>> load(std::span<const std::byte> file, std::
 // touches takes no memory.
 Result<std::shared_ptr<const Model>> load_model(const std::string& path) {
   REGIE_ASSIGN(const MappedFile file, MappedFile::open(path));
-  return load(file.bytes(), file.owner(), path, MappedFile::forget);
+  return load(file.bytes(), file.owner(), path, true);
 }
 
 Result<std::shared_ptr<const Model>> load_model(std::span<const std::byte> file,
                                                 std::shared_ptr<const void> owner, const std::string& path) {
-  return load(file, std::move(owner), path, {});
+  return load(file, std::move(owner), path, false);
 }
 
 }  // namespace regie

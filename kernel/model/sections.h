@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,9 +39,8 @@ struct Layout {
 Layout lay_out(std::span<const Section> sections, uint32_t format_version);
 
 // Checks magic, version, lengths, every checksum, and that the gaps are zero. `path` for messages.
-// `checked`, if given, is told of bytes of the weights that have been read and are not needed for now.
-Result<std::vector<Section>> read_sections(
-    std::span<const std::byte> file, const std::string& path,
-    const std::function<void(std::span<const std::byte>)>& checked = {});
+// `mapped`: `file` is a mapping, of which the weights do not stay in memory for having been checked.
+Result<std::vector<Section>> read_sections(std::span<const std::byte> file, const std::string& path,
+                                           bool mapped = false);
 
 }  // namespace regie

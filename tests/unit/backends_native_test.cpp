@@ -45,7 +45,11 @@ NodePtr binary(const char* op, std::mt19937_64& r, regie_elem result = REGIE_F32
     if (which == 0) a[i] = 1;
     if (which == 1) b[i] = 1;
   }
-  if (random_in(r, 0, 3) == 0) b.erase(b.begin());
+  for (size_t i = 0; i < y.size(); ++i) y[i] = std::max(a[i], b[i]);
+  if (random_in(r, 0, 3) == 0) {
+    a[0] = y[0];
+    b.erase(b.begin());
+  }
   return std::make_unique<Node>(op, std::vector<Attr>{}, list({random_floats(a, r()), random_floats(b, r())}),
                                 list({zeros(result, y)}));
 }
@@ -468,7 +472,9 @@ TEST_P(InFormats, GiveTheSameInAnotherOrder) {
       const Kernel kernel = cpu.engine.compile(*node, threads);
       std::vector<TensorData> got = cpu.device.run(kernel, *node, {threads, 1});
       for (size_t i = 0; i < got.size(); ++i) got[i] = reformatted(got[i], results[i], true);
-      ASSERT_LE(difference(expected, got), kTolerance) << kernel.name;
+      // Winograd's algorithm trades exactness for multiplications.
+      const bool winograd = kernel.name.find("wino") != std::string::npos;
+      ASSERT_LE(difference(expected, got), winograd ? 2e-5 : kTolerance) << kernel.name;
       ASSERT_GE(difference(expected, got), 0);
       for (uint32_t id : touched) values[id].type.format = REGIE_FORMAT_ND;
       ++tried;

@@ -490,6 +490,13 @@ Operation describe(std::string_view op, const Attrs& attrs, const regie_tensor* 
   return l->describe(r);
 }
 
+bool suits_winograd(const Operation& op) {
+  if (op.kind != Operation::kConvolution || op.weights.ndims != 4 || op.src.ndims != 4) return false;
+  for (int i = 0; i < 2; ++i)
+    if (op.kernel[i] != 3 || op.strides[i] != 1 || op.dilates[i] != 0) return false;
+  return true;
+}
+
 void swap_channels(dnnl_memory_desc_t& desc, bool grouped) {
   const int o = grouped ? 1 : 0, i = o + 1;
   auto& strides = desc.format_desc.blocking.strides;

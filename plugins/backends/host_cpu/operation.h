@@ -42,6 +42,9 @@ struct Operation {
 // them.
 void swap_channels(dnnl_memory_desc_t& desc, bool grouped);
 
+// A dense convolution of 3 x 3 with stride 1: what Winograd's algorithm is for.
+bool suits_winograd(const Operation& op);
+
 // Is this an operator that oneDNN is asked about at all?
 bool is_lowered(std::string_view op);
 
