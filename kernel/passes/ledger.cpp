@@ -112,7 +112,7 @@ void write_list(JsonWriter& j, std::string_view name, const List& list, More... 
 }  // namespace
 
 void Ledger::patch(PatchRecord record) {
-  if (patches.size() < kPatches || everything)
+  if (keeps_patches())
     patches.push_back(std::move(record));
   else
     ++patches_left_out;

@@ -11,9 +11,9 @@
 
 #include "executable.h"
 #include "kernel_blob.h"
+#include "lowered_memo.h"
 #include "pointwise_engine.h"
 #include "pointwise_program.h"
-#include "lowered_memo.h"
 #include "regie/c/pass.h"
 #include "regie/part_view.hpp"
 #include "regie/reference_kernel.hpp"
