@@ -169,6 +169,25 @@ struct Temporary {
 
 }  // namespace
 
+void MappedFile::expect(std::span<const std::byte> bytes) {
+#ifdef MADV_POPULATE_READ
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(bytes.data()) / page * page,
+             end = reinterpret_cast<uintptr_t>(bytes.data()) + bytes.size();
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_READ);
+#else
+  static_cast<void>(bytes);
+#endif
+}
+
+void MappedFile::forget(std::span<const std::byte> bytes) {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<uintptr_t>(bytes.data()) + page - 1) / page * page,
+             end = (reinterpret_cast<uintptr_t>(bytes.data()) + bytes.size()) / page * page;
+  // Advice: nothing is lost if it is not taken.
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 Result<MappedFile> MappedFile::open(const std::string& path) {
   Descriptor file(open_retrying(path.c_str(), O_RDONLY | O_NONBLOCK));
   if (!file.ok()) return system_failure("open", path, errno);

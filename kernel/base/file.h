@@ -18,6 +18,10 @@ class MappedFile {
   static Result<MappedFile> open(const std::string& path);  // messages name the path and what to do
   std::span<const std::byte> bytes() const { return bytes_; }
   std::shared_ptr<const void> owner() const { return owner_; }
+  // Takes pages out of the process's memory that `bytes`, of a mapping, covers wholly: they are read again
+  // when they are touched. So what was read once, to be checked, does not stay.
+  static void expect(std::span<const std::byte> bytes);  // the other way round: they will all be read now
+  static void forget(std::span<const std::byte> bytes);
 
  private:
   std::span<const std::byte> bytes_;

@@ -367,7 +367,11 @@ inline void dot_rows(float* y, const float* w, const float* x, int64_t columns) 
   int64_t j = 0;
   for (; j + L <= columns; j += L) {
     const V v = load(x + j);
-    for (int r = 0; r < kRows; ++r) acc[r] += v * load(w + r * columns + j);
+    for (int r = 0; r < kRows; ++r) {
+      acc[r] += v * load(w + r * columns + j);
+      // Rows are too short for the processor to see where they lead.
+      __builtin_prefetch(w + (kRows + r) * columns + j);
+    }
   }
   for (int r = 0; r < kRows; ++r) {
     float sum = sum_of(acc[r]);

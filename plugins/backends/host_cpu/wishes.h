@@ -30,6 +30,9 @@ struct WishRequest {
 };
 std::vector<regie_format_wish> list_wishes(const WishRequest& request);
 
+// Is it of the operators that gain, not only of those that go along?
+bool gains_by_format(const regie_node& node);
+
 // Negative: not possible.
 double conversion_ns(const Settings& settings, const regie_tensor& tensor, regie_format from,
                      regie_format to);
