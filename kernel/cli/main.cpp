@@ -91,6 +91,9 @@ int finish(int code) {
 int main(int argc, char** argv) {
   try {
     return finish(run(argc, argv));
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "regie: out of memory\n");
+    return 2;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "regie: unexpected failure, please report it: %s\n", e.what());
   }

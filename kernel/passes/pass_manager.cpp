@@ -394,6 +394,7 @@ Status Manager::run(const Pipeline& pipeline) {
     if (state_.options.verify) {
       VerifyOptions verify_options;
       verify_options.ops = state_.ops.get();
+      if (state_.aliases_given) verify_options.alias_code = REGIE_INVALID_MODEL;
       const std::string what = "verifying the graph after stage '" + stage.name + "'";
       REGIE_TRY(verify(*state_.graph, verify_options).while_doing(what));
       // Tests set this: every graph that they make must survive its text.

@@ -263,6 +263,9 @@ std::optional<std::string_view> needed_capability() {
 }
 
 void emit_reference(regie_engine& e, const regie_engine_compile& request, const Work& work) {
+  if (!work.formats.all_plain())
+    throw Failure(REGIE_UNSUPPORTED,
+                  std::string(work.op) + " was to be computed in a format in which it cannot be");
   if (std::string problem = reference_problem(e, work); !problem.empty())
     throw Failure(REGIE_UNSUPPORTED, "host_cpu cannot run " + std::string(work.op) + ": " + problem);
   auto reference = regie::sdk::find_reference(e.catcher, work.op);

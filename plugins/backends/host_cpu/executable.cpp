@@ -89,7 +89,10 @@ ReferenceRun::ReferenceRun(const regie::sdk::WordCatcher& catcher, const regie::
       operands_(r.operands, r.operands + r.operand_count),
       results_(r.results, r.results + r.result_count),
       kernel_([&] {
-        if (operand_ != REGIE_NONE) operands_[operand_].data = unpacked_.get();
+        if (operand_ != REGIE_NONE) {
+          operands_[operand_].data = unpacked_.get();
+          operands_[operand_].bytes = regie::sdk::bytes_of(operands_[operand_]).value_or(0);
+        }
         return regie::sdk::ReferenceKernel(catcher, find_kernel(catcher, op.op()), op.op(), op.attrs(),
                                            operands_.data(), r.operand_count, r.results, r.result_count);
       }()) {

@@ -78,6 +78,8 @@ struct Activation {
 constexpr Activation kActivations[] = {
     {"Clip", dnnl_eltwise_clip, true, true, 0},
     {"Elu", dnnl_eltwise_elu, true, false, 0},
+    {"Gelu", dnnl_eltwise_gelu_erf, false, false, 0},
+    {"GeluTanh", dnnl_eltwise_gelu_tanh, false, false, 0},
     {"HardSwish", dnnl_eltwise_hardswish, false, false, 0},
     {"LeakyRelu", dnnl_eltwise_relu, true, false, 0},
     {"Relu", dnnl_eltwise_relu, false, false, 0},

@@ -63,7 +63,7 @@ Limits limits_of(Planner planner, const Config& config, const regie_memory_probl
   const std::string_view effort = config.find("effort").value_or("default");
   limits.core_pairs = 3'000'000;
   if (effort == "fast") {
-    limits.greedy_visits = 1'000'000;
+    limits.greedy_visits = 300'000;
     limits.search_work = 6'000'000;
     limits.core_pairs = 400'000;
   } else if (effort == "default") {

@@ -13,7 +13,7 @@ constexpr Keys kOrders[] = {
     {Key::kLife, Key::kLoad, Key::kArea}, {Key::kArea, Key::kLife, Key::kLoad},
     {Key::kLoad, Key::kLife, Key::kArea}, {Key::kSize, Key::kLife, Key::kLoad},
 };
-constexpr uint64_t kOrderCount = std::size(kOrders);
+constexpr size_t kOrderCount = std::size(kOrders);
 constexpr int kTargetsARound = 4;
 
 // All sums that can be a peak are multiples of this.
@@ -33,6 +33,7 @@ class Refiner {
       : core_(core), search_(core), goal_(goal), exact_(exact), effort_(effort), quantum_(quantum_of(core)) {
     best_.peak = peak;
     base_ = 500 + 4 * core.items.size();
+    for (const Keys& keys : kOrders) records_.push_back({keys});
     raise_bound(core.lower_bound);
   }
 
@@ -75,9 +76,11 @@ class Refiner {
       const uint64_t lap = runs_ / kOrderCount;
       const uint64_t limit = std::min(base_ << std::min(std::countr_zero(lap + 1), 20), end - best_.nodes);
       const double noise = lap == 0 ? 0 : lap % 3 == 0 ? 0.5 : 0.25;
-      const Found found =
-          search_.run(capacity, kOrders[runs_ % kOrderCount], limit, noise, runs_, effort_.deadline);
+      Record& record = records_[next_order(lap)];
+      const Found found = search_.run(capacity, record.keys, limit, noise, runs_, effort_.deadline);
       ++runs_;
+      ++record.runs;
+      record.depth += search_.deepest();
       best_.nodes += search_.nodes();
       if (found == Found::kPlan) {
         best_.offsets = search_.offsets();
@@ -92,6 +95,22 @@ class Refiner {
     return Found::kLimit;
   }
 
+  struct Record {  // of an order: how far its runs came
+    Keys keys;
+    uint64_t runs = 0, depth = 0;
+  };
+
+  // In turn; but every second run after the first lap is given to the one that has come furthest on average.
+  size_t next_order(uint64_t lap) const {
+    const size_t turn = runs_ % kOrderCount;
+    if (lap == 0 || turn % 2 == 0)
+      return lap == 0 ? turn : (turn / 2 + lap * (kOrderCount / 2)) % kOrderCount;
+    size_t best = 0;
+    for (size_t k = 1; k < kOrderCount; ++k)
+      if (records_[k].depth * records_[best].runs > records_[best].depth * records_[k].runs) best = k;
+    return best;
+  }
+
   const Core& core_;
   Search search_;
   const int64_t goal_;
@@ -99,6 +118,7 @@ class Refiner {
   const Effort effort_;
   const int64_t quantum_;
   Refined best_;
+  std::vector<Record> records_;
   uint64_t base_ = 0, runs_ = 0;
 };
 

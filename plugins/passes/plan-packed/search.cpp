@@ -51,6 +51,7 @@ void Search::reset() {
   frames_.clear();
   agenda_ = -1;
   nodes_ = 0;
+  placed_ = deepest_ = 0;
 }
 
 Found Search::run(int64_t capacity, const Keys& keys, uint64_t limit, double noise, uint64_t seed,

@@ -36,6 +36,7 @@ class Search {
             std::optional<Clock::time_point> deadline);
   const std::vector<int64_t>& offsets() const { return offset_; }  // by item, if a plan was found
   uint64_t nodes() const { return nodes_; }                        // of the last run
+  uint32_t deepest() const { return deepest_; }                    // most items placed at once in it
 
  private:
   enum class State : uint8_t { kOpen, kPassed, kPlaced };
@@ -103,6 +104,7 @@ class Search {
   std::vector<uint32_t> lists_;
   std::vector<Side> sides_;
   std::vector<Frame> frames_;
+  uint32_t placed_ = 0, deepest_ = 0;
   int32_t agenda_ = -1;  // next side to be solved
   bool parted_ = false;  // the last placement may have cut its side in two
 };

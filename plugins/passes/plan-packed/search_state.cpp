@@ -40,6 +40,7 @@ void Search::undo(size_t length) {
         lowest_[c.index] = static_cast<uint32_t>(c.second);
         break;
       case Kind::kLoad:
+        --placed_;
         for (const Part& p : core_.parts_of(c.index))
           for (uint32_t s = p.begin; s < p.end; ++s) {
             left_[s] += static_cast<int64_t>(p.size);
@@ -56,6 +57,7 @@ bool Search::place(uint32_t item, int64_t offset) {
   set_state(item, State::kPlaced);
   offset_[item] = offset;
   changes_.push_back({Kind::kLoad, item, 0, 0});
+  deepest_ = std::max(deepest_, ++placed_);
   parted_ = core_.items[item].part_count > 1;
   for (const Part& p : core_.parts_of(item))
     for (uint32_t s = p.begin; s < p.end; ++s) {

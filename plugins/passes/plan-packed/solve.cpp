@@ -105,9 +105,7 @@ class Solver {
     for (bool backwards : {true, false})
       for (Tie tie : {Tie::kLargest, Tie::kLongest})
         if (!done() && (backwards || tie == Tie::kLongest)) offer(plan_by_time(p_, tie, backwards));
-    // Where a search follows, it beats what is left.
     count_pairs();
-    if (limits_.search_work && n <= kMostItems && pairs_ <= limits_.core_pairs) return;
     for (double share : {0.85, 0.95, 0.9})
       for (size_t by : {kLife, kArea, kSize})
         for (bool backwards : {false, true})
