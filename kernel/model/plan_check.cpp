@@ -33,10 +33,11 @@ struct Segment {
 
 class PlanCheck {
  public:
-  PlanCheck(const Model& model, ShapeValues shapes) : m_(model), shapes_(std::move(shapes)), order_(model) {}
+  PlanCheck(const Model& model, const Placement& placement, const std::vector<uint64_t>& bytes,
+            regie_status code)
+      : m_(model), placement_(placement), bytes_(bytes), code_(code), order_(model) {}
 
   Status run(bool at_reference) {
-    REGIE_ASSIGN(placement_, place_buffers(m_, shapes_));
     if (at_reference) REGIE_TRY(figures());
     memories_.resize(m_.spaces.size() + m_.outputs.size());
     REGIE_TRY(programs());
@@ -94,7 +95,7 @@ class PlanCheck {
   // for what is never written: inputs, weights, nothing.
   bool range_of(const Arg& a, Range* r) const {
     if (a.kind != Arg::kBuffer && a.kind != Arg::kOutput) return false;
-    const uint64_t bytes = bytes_at(m_, a.type, shapes_).value();
+    const uint64_t bytes = bytes_[a.type];
     if (bytes == 0) return false;
     if (a.kind == Arg::kBuffer) {
       r->memory = m_.buffers[a.index].space;
@@ -123,7 +124,7 @@ class PlanCheck {
            owner_name(r.owner) + ")";
   }
   Status wrong(EventId who, const Range& r, const std::string& what) const {
-    return internal_error(order_.name(who) + " " + what + "; " + place(r));
+    return Status::error(code_, order_.name(who) + " " + what + "; " + place(r));
   }
 
   using Map = std::map<uint64_t, Segment>;
@@ -327,9 +328,10 @@ class PlanCheck {
   }
 
   const Model& m_;
-  ShapeValues shapes_;
+  const Placement& placement_;
+  const std::vector<uint64_t>& bytes_;  // by type
+  const regie_status code_;
   Order order_;
-  Placement placement_;
   std::vector<Map> memories_;
   std::vector<Range> reads_, writes_;
 };
@@ -339,12 +341,21 @@ class PlanCheck {
 Status check_plan(const Model& model, const std::vector<int64_t>& symbol_values) {
   Result<ShapeValues> shapes = evaluate_shapes(model, symbol_values);
   if (!shapes) return std::move(shapes).status().while_doing("checking the plan");
-  for (uint32_t t = 0; t < model.types.size(); ++t)
-    if (Result<uint64_t> bytes = bytes_at(model, t, *shapes); !bytes)
-      return std::move(bytes).status().while_doing("checking the plan");
-  const std::string at = symbols_text(model, shapes->symbols);
-  Status status = PlanCheck(model, std::move(shapes).value()).run(symbol_values.empty());
-  return status.ok() ? status : std::move(status).while_doing("checking the plan at " + at);
+  std::vector<uint64_t> bytes;
+  for (uint32_t t = 0; t < model.types.size(); ++t) {
+    Result<uint64_t> size = bytes_at(model, t, *shapes);
+    if (!size) return std::move(size).status().while_doing("checking the plan");
+    bytes.push_back(*size);
+  }
+  REGIE_ASSIGN(const Placement placement, place_buffers(model, *shapes));
+  Status status = PlanCheck(model, placement, bytes, REGIE_INTERNAL).run(symbol_values.empty());
+  return status.ok()
+             ? status
+             : std::move(status).while_doing("checking the plan at " + symbols_text(model, shapes->symbols));
+}
+
+Status check_placement(const Model& model, const Placement& placement, const std::vector<uint64_t>& bytes) {
+  return PlanCheck(model, placement, bytes, REGIE_CORRUPT).run(false);
 }
 
 }  // namespace regie

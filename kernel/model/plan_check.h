@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "model/layout.h"
 #include "model/model.h"
 
 namespace regie {
@@ -15,5 +16,9 @@ namespace regie {
 // At the given values of the symbols (empty: the reference). INTERNAL with task, buffer and bytes if the plan
 // is wrong.
 Status check_plan(const Model& model, const std::vector<int64_t>& symbol_values = {});
+
+// The same for the places that a run has chosen; `bytes` by type. CORRUPT if it is wrong: two tasks that meet
+// in their scratch are not just wrong, as devices keep addresses there.
+Status check_placement(const Model& model, const Placement& placement, const std::vector<uint64_t>& bytes);
 
 }  // namespace regie

@@ -20,6 +20,7 @@ struct SessionOptions {
   uint32_t threads = 1;  // for parallel regions of host_cpu kernels, in all; 0: as the model was compiled for
   uint64_t timeout_ns = 0;  // of waits; 0: the device's own
   size_t shapes_kept = 16;  // prepared shapes a context keeps, least recently used dropped
+  bool check_plans = true;  // off: tasks that meet in their bytes show in the results, or worse
 };
 
 struct RunStatistics {

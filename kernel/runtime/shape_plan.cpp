@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "model/plan_check.h"
 #include "runtime/core.h"
 
 namespace regie {
@@ -33,6 +34,11 @@ class Planner {
         if (model_.programs[p].tasks[t].kind == TaskKind::kLaunch) REGIE_TRY(prepare(p, t));
     }
     REGIE_ASSIGN(Placement placement, place_buffers(model_, plan_->shapes, scratch_needed_));
+    Status placed = core_.options.check_plans ? check_placement(model_, placement, plan_->bytes) : Status();
+    if (!placed.ok())
+      return std::move(placed).while_doing("checking the model's plan at " +
+                                           symbols_text(model_, plan_->shapes.symbols) +
+                                           "; compile the model again");
     plan_->offsets = std::move(placement.offsets);
     plan_->space_bytes = std::move(placement.space_bytes);
     REGIE_TRY(place_scratch(placement.sizes));

@@ -272,6 +272,32 @@ TEST(RuntimeSession, AWeightThatIsTooShortAtOtherShapes) {
   }
 }
 
+// A device keeps addresses in its scratch: a file whose plan lets others write there is refused before it
+// runs, whatever it says of itself.
+TEST(RuntimeSession, APlanInWhichTasksMeetInScratch) {
+  for (const int fault : {0, 1, 2}) {
+    ModelBuilder b;
+    const uint32_t acc = b.device("acc", "fake_async", {{"visible", "1"}});
+    b.space("host", acc);
+    const uint32_t t = b.f32({2});
+    const Arg x = b.input("x", t), h = b.buffer("h", 0, t);
+    const uint32_t scratch = b.scratch("scratch", 0, 256);
+    b.m.buffers[scratch].offset = fault == 1 ? 0 : 64;
+    b.launch(acc, 0, "scratch:256", {x}, {h});
+    b.m.programs[0].tasks.back().scratch = scratch;
+    b.launch(acc, fault == 2 ? 1 : 0, "scratch:256", {x}, {b.output("z", t)});
+    b.m.programs[0].tasks.back().scratch = scratch;
+    b.launch(acc, 0, "scale:1", {h}, {b.output("y", t)});
+    const Answer a = run_once(b.finish(false), {row({1, 2})});
+    if (fault == 0) {
+      EXPECT_TRUE(a.status.ok()) << a.status.to_string();
+      continue;
+    }
+    EXPECT_EQ(a.status.code(), REGIE_CORRUPT) << a.status.to_string();
+    EXPECT_THAT(a.status.to_string(), HasSubstr(fault == 1 ? "its own operand" : "does not wait for it"));
+  }
+}
+
 TEST(RuntimeSession, ScratchInAndOutsideOfThePlan) {
   for (const int64_t planned : {0, 64, 256}) {
     for (const bool symbolic : {false, true}) {

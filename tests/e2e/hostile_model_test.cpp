@@ -1,0 +1,211 @@
+// Sound files that lie: every number of a real model changed in turn, its weights against a page that nobody
+// may touch. Each is refused with words, or runs without reading outside.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <new>
+#include <type_traits>
+
+#include "model/file.h"
+#include "regie_test_paths.h"
+#include "runtime/session.h"
+#include "support/process.h"
+
+namespace regie::test {
+namespace {
+
+// The bytes end where memory ends.
+class Guarded {
+ public:
+  explicit Guarded(std::span<const std::byte> bytes) {
+    const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    const size_t room = (bytes.size() + page - 1) / page * page;
+    size_ = room + kBeyond;
+    void* at = mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED || mprotect(at, room, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
+    base_ = static_cast<std::byte*>(at);
+    bytes_ = {base_ + room - bytes.size(), bytes.size()};
+    std::memcpy(bytes_.data(), bytes.data(), bytes.size());
+    mprotect(at, room, PROT_READ);
+  }
+  Guarded(const Guarded&) = delete;
+  ~Guarded() { munmap(base_, size_); }
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  static constexpr size_t kBeyond = 64 << 20;
+  std::byte* base_ = nullptr;
+  size_t size_ = 0;
+  std::span<std::byte> bytes_;
+};
+
+// Calls f(what, number) for each number that decides what is read and where.
+template <class F>
+void each_number(Model& m, F&& f) {
+  auto args = [&](const std::string& what, std::vector<Arg>& list) {
+    for (size_t i = 0; i < list.size(); ++i) {
+      const std::string arg = what + " " + std::to_string(i);
+      f(arg + " kind", list[i].kind);
+      f(arg + " index", list[i].index);
+      f(arg + " offset", list[i].offset);
+      f(arg + " type", list[i].type);
+    }
+  };
+  auto all = [&](const std::string& what, auto& list) {
+    for (auto& number : list) f(what, number);
+  };
+  for (ModelSymbol& s : m.symbols) {
+    f("symbol lower", s.lower);
+    f("symbol upper", s.upper);
+    f("symbol input", s.input);
+    f("symbol axis", s.axis);
+    f("symbol reference", s.reference);
+  }
+  for (DimCode& e : m.expressions) all("expression", e.words);
+  for (ModelType& t : m.types) {
+    f("element type", t.elem);
+    all("dimension", t.dims);
+  }
+  for (ModelSpace& s : m.spaces) {
+    f("space device", s.device);
+    f("device space", s.device_space);
+    f("arena bytes", s.arena_bytes);
+  }
+  for (ModelBuffer& b : m.buffers) {
+    const std::string what = "buffer '" + b.name + "' ";
+    f(what + "kind", b.kind);
+    f(what + "space", b.space);
+    f(what + "alignment", b.alignment);
+    f(what + "size", b.size);
+    f(what + "offset", b.offset);
+    all(what + "below", b.below);
+  }
+  all("placement order", m.placement_order);
+  for (ModelWeight& w : m.weights) {
+    f("weight offset", w.offset);
+    f("weight size", w.size);
+  }
+  for (ModelKernel& k : m.kernels) {
+    f("kernel device", k.device);
+    f("kernel flags", k.flags);
+  }
+  for (ModelProgram& p : m.programs)
+    for (ModelTask& t : p.tasks) {
+      f(t.name + " kind", t.kind);
+      f(t.name + " device", t.device);
+      f(t.name + " stream", t.stream);
+      f(t.name + " kernel", t.kernel);
+      f(t.name + " scratch", t.scratch);
+      args(t.name + " operand", t.operands);
+      args(t.name + " result", t.results);
+      all(t.name + " kernel weight", t.kernel_weights);
+      all(t.name + " wait", t.waits);
+    }
+  for (auto* ports : {&m.inputs, &m.outputs})
+    for (ModelPort& p : *ports) f("port type", p.type);
+  args("output source", m.output_sources);
+}
+
+// Values that a number is replaced by, beside its neighbours: the ends of its type, and the small weights
+// that prepare() adds.
+constexpr size_t kValues = 8;
+template <class T>
+T changed(T old, size_t which, size_t weights) {
+  using Number = std::conditional_t<std::is_enum_v<T>, uint8_t, T>;
+  const auto n = static_cast<uint64_t>(old);
+  const Number values[kValues] = {0,
+                                  static_cast<Number>(n + 1),
+                                  static_cast<Number>(n - 1),
+                                  static_cast<Number>(n * 2),
+                                  std::numeric_limits<Number>::max(),
+                                  static_cast<Number>(weights - 1),
+                                  static_cast<Number>(weights - 2),
+                                  static_cast<Number>(uint64_t{1} << (sizeof(Number) * 4 + 3))};
+  return static_cast<T>(values[which]);
+}
+
+struct Progress {
+  size_t at, accepted, refused;
+};
+
+// Changes from `progress->at` on; ends the process.
+[[noreturn]] void try_changes(const Model& good, const Guarded& weights, size_t count, Progress* progress) {
+  alarm(200);
+  auto plugins = PluginHost::create({REGIE_TEST_PLUGIN_DIR});
+  if (!plugins.ok()) _exit(3);
+  const std::vector<float> image(5 * 64, 0.5f);
+  for (; progress->at < count * kValues; ++progress->at) {
+    auto m = std::make_shared<Model>(good);
+    m->weight_bytes = weights.bytes();
+    size_t number = 0;
+    each_number(*m, [&](const std::string&, auto& n) {
+      if (number++ == progress->at / kValues) n = changed(n, progress->at % kValues, good.weights.size());
+    });
+    auto session = Session::create(m, *plugins);
+    auto context = session.ok() ? (*session)->acquire() : Result<std::shared_ptr<Context>>(session.status());
+    bool ran = false;
+    for (const int64_t batch : {1, 5}) {
+      if (!context.ok()) break;
+      const int64_t dims[] = {batch, 1, 8, 8};
+      regie_tensor in{REGIE_F32,
+                      0,
+                      4,
+                      dims,
+                      nullptr,
+                      const_cast<float*>(image.data()),
+                      static_cast<uint64_t>(batch) * 256};
+      std::vector<regie_tensor> out(m->outputs.size());
+      ran |= (*context)->run({&in, 1}, out).ok();
+    }
+    ++(ran ? progress->accepted : progress->refused);
+  }
+  _exit(0);
+}
+
+TEST(HostileModel, AnyChangedNumberIsRefusedOrHarmless) {
+  Scratch scratch;
+  const std::string path = scratch.path("digits.rgm");
+  ASSERT_EQ(run_regie("compile " + shell_word(std::string(REGIE_TEST_MODELS_DIR) + "/digits/digits.onnx") +
+                      " -o " + shell_word(path))
+                .exit_code,
+            0);
+  const std::shared_ptr<const Model> loaded = load_model(path).value();
+  Model good = *loaded;
+  std::vector<std::byte> bytes(loaded->weight_bytes.begin(), loaded->weight_bytes.end());
+  for (const char* layout : {"portable", "opaque:e:1"}) {
+    bytes.resize((bytes.size() + 63) / 64 * 64 + 64);
+    good.weights.push_back({bytes.size() - 64, 64, layout, layout});
+  }
+  const Guarded weights(bytes);
+  std::vector<std::string> names;
+  each_number(good, [&](const std::string& what, auto&) { names.push_back(what); });
+  ASSERT_GT(names.size(), 300u);
+
+  void* shared = mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  auto* progress = new (shared) Progress{};
+  for (int crashes = 0; crashes < 20 && progress->at < names.size() * kValues;) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) try_changes(good, weights, names.size(), progress);
+    int how = 0;
+    ASSERT_EQ(waitpid(child, &how, 0), child);
+    if (WIFEXITED(how)) {
+      ASSERT_EQ(WEXITSTATUS(how), 0);
+      continue;
+    }
+    ++crashes;
+    ADD_FAILURE() << names[progress->at / kValues] << " with value " << progress->at % kValues << ": signal "
+                  << WTERMSIG(how);
+    ++progress->at;
+  }
+  EXPECT_GT(progress->accepted, 50u) << "nearly nothing ran: the test does not reach what it is for";
+  EXPECT_GT(progress->refused, names.size());
+  munmap(shared, sizeof(Progress));
+}
+
+}  // namespace
+}  // namespace regie::test
