@@ -132,7 +132,7 @@ class Solver {
 
   // The few items that make up most of all bytes times steps are packed by themselves, densely; all others
   // are walked around them.
-  void plan_heavy_first(double share, size_t by, Tie tie, bool backwards) {
+  bool plan_heavy_first(double share, size_t by, Tie tie, bool backwards) {
     double all = 0, heavy = 0;
     size_t count = 0;
     for (uint32_t i : orders_[kArea]) all += area(i);
