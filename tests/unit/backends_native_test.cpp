@@ -255,7 +255,10 @@ const Case kCases[] = {
     {"Gelu", [](std::mt19937_64& r) { return unary("Gelu", r, {attr("approximate", "none")}); }},
     {"GeluTanh", [](std::mt19937_64& r) { return unary("Gelu", r, {attr("approximate", "tanh")}); }},
     {"Greater", [](std::mt19937_64& r) { return binary("Greater", r, REGIE_BOOL); }},
-    {"HardSigmoid", [](std::mt19937_64& r) { return unary("HardSigmoid", r); }},
+    {"HardSigmoid",
+     [](std::mt19937_64& r) {
+       return unary("HardSigmoid", r, {attr("alpha", 0.2), attr("beta", 0.5)});
+     }},
     {"HardSwish", [](std::mt19937_64& r) { return unary("HardSwish", r); }},
     {"InstanceNormalization",
      [](std::mt19937_64& r) { return by_channel("InstanceNormalization", r, {}, random_in(r, 1, 9)); }},
@@ -322,8 +325,12 @@ TEST(NativeValues, NotANumberAndInfinityGoThrough) {
   for (const char* op :
        {"Relu", "LeakyRelu", "Sigmoid", "Tanh", "Exp", "Erf", "HardSigmoid", "Log", "Sqrt", "Abs"}) {
     SCOPED_TRACE(op);
-    Node node(op, {}, {floats({20}, {nan, inf, -inf, 0.f,  -0.f,  1e-40f, 100.f,  -100.f, 88.f, -88.f,
-                                     1.f, nan, inf,  -inf, 3e38f, 90.f,   -104.f, 2.f,    nan,  5.f})},
+    // Defaults are explicit from placement on.
+    std::vector<Attr> attrs;
+    if (op == std::string("LeakyRelu")) attrs = {attr("alpha", 0.01)};
+    if (op == std::string("HardSigmoid")) attrs = {attr("alpha", 0.2), attr("beta", 0.5)};
+    Node node(op, attrs, {floats({20}, {nan, inf, -inf, 0.f,  -0.f,  1e-40f, 100.f,  -100.f, 88.f, -88.f,
+                                        1.f, nan, inf,  -inf, 3e38f, 90.f,   -104.f, 2.f,    nan,  5.f})},
               {zeros(REGIE_F32, {20})});
     node.run_reference();
     const auto got = cpu.device.run(cpu.engine.compile(node), node);

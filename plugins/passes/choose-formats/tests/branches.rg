@@ -11,11 +11,15 @@ graph @branches(%c: bool[], %x: f32[1,32,14,14], %w: weight f32[32,32,3,3]) -> (
 }
 // EXPECT:
 graph @branches(%c: bool[] @space(0), %x: f32[1,32,14,14] @space(0), %w: weight f32[32,32,3,3]) -> (%y) on "null" = "null0" 1 space 1, "cpu" = "cpu" 0 space 0 {
-  %a: f32[1,32,14,14] @space(0) = Conv(%x, %w) {auto_pad = "NOTSET", group = 1, pads = [1, 1, 1, 1]} @engine("cpu")
-  %y: f32[1,32,14,14] @space(0) = If(%c, %a) @engine("cpu") region @then(%p: f32[1,32,14,14] @space(0)) -> (%q) {
+  %x.NC1HWC0_16: f32[1,32,14,14]:NC1HWC0<16> @space(0) = regie.Reformat(%x) @name("x to NC1HWC0_16") @engine("cpu")
+  %a: f32[1,32,14,14]:NC1HWC0<16> @space(0) = Conv(%x.NC1HWC0_16, %w) {auto_pad = "NOTSET", group = 1, pads = [1, 1, 1, 1]} @engine("cpu")
+  %a.ND: f32[1,32,14,14] @space(0) = regie.Reformat(%a) @name("a to ND") @engine("cpu")
+  %y: f32[1,32,14,14] @space(0) = If(%c, %a.ND) @engine("cpu") region @then(%p: f32[1,32,14,14] @space(0)) -> (%q) {
     %q: f32[1,32,14,14] @space(0) = Neg(%p) @engine("cpu")
-  } region @else(%r: f32[1,32,14,14] @space(0)) -> (%t) {
-    %b: f32[1,32,14,14] @space(0) = Conv(%r, %w) {auto_pad = "NOTSET", group = 1, pads = [1, 1, 1, 1]} @engine("cpu")
-    %t: f32[1,32,14,14] @space(0) = Conv(%b, %w) {auto_pad = "NOTSET", group = 1, pads = [1, 1, 1, 1]} @engine("cpu")
+  } region @else(%r: f32[1,32,14,14] @space(0)) -> (%t.ND) {
+    %r.NC1HWC0_16: f32[1,32,14,14]:NC1HWC0<16> @space(0) = regie.Reformat(%r) @name("r to NC1HWC0_16") @engine("cpu")
+    %b: f32[1,32,14,14]:NC1HWC0<16> @space(0) = Conv(%r.NC1HWC0_16, %w) {auto_pad = "NOTSET", group = 1, pads = [1, 1, 1, 1]} @engine("cpu")
+    %t: f32[1,32,14,14]:NC1HWC0<16> @space(0) = Conv(%b, %w) {auto_pad = "NOTSET", group = 1, pads = [1, 1, 1, 1]} @engine("cpu")
+    %t.ND: f32[1,32,14,14] @space(0) = regie.Reformat(%t) @name("t to ND") @engine("cpu")
   }
 }

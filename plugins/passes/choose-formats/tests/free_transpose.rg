@@ -6,6 +6,7 @@ graph @patches(%x: f32[N,3,32,32], %w: weight f32[16,3,4,4]) -> (%y) where N in 
 }
 // EXPECT:
 graph @patches(%x: f32[N,3,32,32] @space(0), %w: weight f32[16,3,4,4]) -> (%y) where N in 1..8 on "null" = "null0" 1 space 1, "cpu" = "cpu" 0 space 0 {
-  %c: f32[N,16,8,8] @space(0) = Conv(%x, %w) {auto_pad = "NOTSET", group = 1, strides = [4, 4]} @engine("cpu")
+  %x.NHWC: f32[N,3,32,32]:NHWC @space(0) = regie.Reformat(%x) @name("x to NHWC") @engine("cpu")
+  %c: f32[N,16,8,8]:NHWC @space(0) = Conv(%x.NHWC, %w) {auto_pad = "NOTSET", group = 1, strides = [4, 4]} @engine("cpu")
   %y: f32[N,8,8,16] @space(0) = Transpose(%c) {perm = [0, 2, 3, 1]} @engine("cpu")
 }

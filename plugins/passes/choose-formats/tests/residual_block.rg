@@ -6,8 +6,10 @@ graph @block(%x: f32[1,32,14,14], %w1: weight f32[32,32,3,3], %w2: weight f32[32
   %y: f32[1,32,14,14] = regie.FusedConv(%s, %w2, _, %a) {activation = "Relu", pads = [1, 1, 1, 1]}
 }
 // EXPECT:
-graph @block(%x: f32[1,32,14,14] @space(0), %w1: weight f32[32,32,3,3], %w2: weight f32[32,32,3,3]) -> (%y) on "null" = "null0" 1 space 1, "cpu" = "cpu" 0 space 0 {
-  %a: f32[1,32,14,14] @space(0) = regie.FusedConv(%x, %w1) {activation = "Relu", activation_alpha = 0.0, activation_beta = 0.0, auto_pad = "NOTSET", group = 1, pads = [1, 1, 1, 1]} @engine("cpu")
-  %s: f32[1,32,14,14] @space(0) = Sigmoid(%a) @engine("cpu")
-  %y: f32[1,32,14,14] @space(0) = regie.FusedConv(%s, %w2, _, %a) {activation = "Relu", activation_alpha = 0.0, activation_beta = 0.0, auto_pad = "NOTSET", group = 1, pads = [1, 1, 1, 1]} @engine("cpu")
+graph @block(%x: f32[1,32,14,14] @space(0), %w1: weight f32[32,32,3,3], %w2: weight f32[32,32,3,3]) -> (%y.ND as "y") on "null" = "null0" 1 space 1, "cpu" = "cpu" 0 space 0 {
+  %x.NC1HWC0_16: f32[1,32,14,14]:NC1HWC0<16> @space(0) = regie.Reformat(%x) @name("x to NC1HWC0_16") @engine("cpu")
+  %a: f32[1,32,14,14]:NC1HWC0<16> @space(0) = regie.FusedConv(%x.NC1HWC0_16, %w1) {activation = "Relu", activation_alpha = 0.0, activation_beta = 0.0, auto_pad = "NOTSET", group = 1, pads = [1, 1, 1, 1]} @engine("cpu")
+  %s: f32[1,32,14,14]:NC1HWC0<16> @space(0) = Sigmoid(%a) @engine("cpu")
+  %y: f32[1,32,14,14]:NC1HWC0<16> @space(0) = regie.FusedConv(%s, %w2, _, %a) {activation = "Relu", activation_alpha = 0.0, activation_beta = 0.0, auto_pad = "NOTSET", group = 1, pads = [1, 1, 1, 1]} @engine("cpu")
+  %y.ND: f32[1,32,14,14] @space(0) = regie.Reformat(%y) @name("y to ND") @engine("cpu")
 }
