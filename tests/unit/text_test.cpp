@@ -164,7 +164,7 @@ TEST(Text, TheDocumentsGraphsAreCanonical) {
     EXPECT_EQ(canonical(text), text);
     ++blocks;
   }
-  EXPECT_EQ(blocks, 3u);
+  EXPECT_EQ(blocks, 4u);
 }
 
 TEST(Text, RangesAreKnownBeforeTheTypesThatUseThem) {
