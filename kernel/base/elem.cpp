@@ -1,5 +1,7 @@
 #include "base/elem.h"
 
+#include <unistd.h>
+
 #include <cassert>
 #include <cstring>
 #include <mutex>
@@ -34,10 +36,13 @@ struct FreeAligned {
 using Bytes = std::unique_ptr<std::byte, FreeAligned>;
 
 // At least one line of cache, so that the data of an empty tensor is an address too. NULL if there is no
-// memory.
+// memory; nor is there for more than the computer has, which an overcommitting system would grant, to end the
+// process when it is used.
 Bytes allocate_bytes(uint64_t size) {
+  static const auto physical =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
   const uint64_t wanted = size == 0 ? 64 : size;
-  if (wanted > PTRDIFF_MAX) return nullptr;
+  if (wanted > physical) return nullptr;
   return Bytes(static_cast<std::byte*>(::operator new(wanted, kAlignment, std::nothrow)));
 }
 
@@ -56,6 +61,15 @@ void gather(std::byte* to, const std::byte* from, size_t width, std::span<const 
       at[axis] = 0;
     }
   }
+}
+
+Status no_memory(std::string_view what, regie_elem elem, std::span<const int64_t> dims) {
+  std::string text = std::string(what) + ", " + std::string(elem_name(elem)) + "[";
+  for (size_t i = 0; i < dims.size(); ++i) text += (i ? "," : "") + std::to_string(dims[i]);
+  return Status::error(REGIE_OUT_OF_MEMORY,
+                       text + "], takes " +
+                           std::to_string(elem_bytes(elem, static_cast<uint64_t>(element_count(dims)))) +
+                           " bytes, which this computer does not have free");
 }
 
 }  // namespace
@@ -105,12 +119,28 @@ struct Tensor::Rep {
   }
 };
 
+Result<Tensor> Tensor::try_zeros(regie_elem elem, std::span<const int64_t> dims, std::string_view what) {
+  try {
+    return zeros(elem, dims);
+  } catch (const std::bad_alloc&) {
+    return no_memory(what, elem, dims);
+  }
+}
+
+Result<Tensor> Tensor::try_copy(const regie_tensor& from, std::string_view what) {
+  try {
+    return copy(from);
+  } catch (const std::bad_alloc&) {
+    return no_memory(what, from.elem, {from.dims, static_cast<size_t>(from.rank)});
+  }
+}
+
 Tensor Tensor::zeros(regie_elem elem, std::span<const int64_t> dims) {
   assert(elem != REGIE_STRING);
   Tensor t;
   auto rep = std::make_shared<Rep>(elem, dims);
   rep->bytes = allocate_bytes(rep->view.bytes);
-  if (!rep->bytes) return t;
+  if (!rep->bytes) throw std::bad_alloc();
   std::memset(rep->bytes.get(), 0, rep->view.bytes);
   rep->view.data = rep->bytes.get();
   t.rep_ = std::move(rep);
@@ -137,7 +167,7 @@ Tensor Tensor::copy(const regie_tensor& from) {
     for (const regie_str& s : texts) total += s.size;
   }
   rep->bytes = allocate_bytes(total);
-  if (!rep->bytes) return t;
+  if (!rep->bytes) throw std::bad_alloc();
   std::byte* data = rep->bytes.get();
   if (from.elem == REGIE_STRING) {
     std::byte* text = data + own;

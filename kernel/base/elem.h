@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
 #include "regie/c/view.h"
 
 namespace regie {
@@ -27,11 +28,13 @@ int64_t element_count(std::span<const int64_t> dims);
 class Tensor {
  public:
   Tensor() = default;
-  // Owned, zero-filled, aligned to 64 bytes; elem must not be string. An empty Tensor if there is no memory
-  // for it.
+  // Owned, zero-filled, aligned to 64 bytes; elem must not be string. `what` is named where there is no
+  // memory for it: OUT_OF_MEMORY "weight 'w' takes 68719476736 bytes: ...". For sizes that input decides.
+  static Result<Tensor> try_zeros(regie_elem elem, std::span<const int64_t> dims, std::string_view what);
+  static Result<Tensor> try_copy(const regie_tensor& from, std::string_view what);
+  // For sizes that are known to be small: throws std::bad_alloc, as containers do.
   static Tensor zeros(regie_elem elem, std::span<const int64_t> dims);
-  static Tensor copy(
-      const regie_tensor& from);  // strings too; row-major; empty if there is no data or no memory
+  static Tensor copy(const regie_tensor& from);  // strings too; row-major; empty if there is no data
   static Tensor borrow(regie_elem elem, std::span<const int64_t> dims, const void* data,
                        std::shared_ptr<const void> owner);
 

@@ -147,6 +147,18 @@ std::string behind_links(std::string path) {
   return path;
 }
 
+// A file without a name: nothing is left of it when the process ends, whatever ends it. -1 where the file
+// system knows no such files, or /proc is not there to name it by.
+int open_nameless(const std::string& folder) {
+  if (::access("/proc/self/fd", X_OK) != 0) return -1;
+  return open_retrying(folder.c_str(), O_TMPFILE | O_WRONLY, 0666);
+}
+
+bool give_name(int fd, const std::string& path) {
+  const std::string self = "/proc/self/fd/" + std::to_string(fd);
+  return ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0;
+}
+
 struct Temporary {
   std::string path;
   bool kept = false;
@@ -156,6 +168,25 @@ struct Temporary {
 };
 
 }  // namespace
+
+void MappedFile::expect(std::span<const std::byte> bytes) {
+#ifdef MADV_POPULATE_READ
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(bytes.data()) / page * page,
+             end = reinterpret_cast<uintptr_t>(bytes.data()) + bytes.size();
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_READ);
+#else
+  static_cast<void>(bytes);
+#endif
+}
+
+void MappedFile::forget(std::span<const std::byte> bytes) {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<uintptr_t>(bytes.data()) + page - 1) / page * page,
+             end = (reinterpret_cast<uintptr_t>(bytes.data()) + bytes.size()) / page * page;
+  // Advice: nothing is lost if it is not taken.
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
   Descriptor file(open_retrying(path.c_str(), O_RDONLY | O_NONBLOCK));
@@ -220,21 +251,34 @@ Status write_file_atomically(const std::string& path, const std::function<Status
   const std::string folder = parent.empty() ? "." : parent.string();
   static std::atomic<unsigned> serial{0};
   Temporary temporary;
-  int fd = -1;
-  for (int attempt = 0; attempt < 100 && fd < 0; ++attempt) {
-    std::string candidate =
-        folder + "/.regie-" + std::to_string(::getpid()) + "-" + std::to_string(serial++) + ".tmp";
-    fd = open_retrying(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666);
-    if (fd >= 0)
-      temporary.path = std::move(candidate);
-    else if (errno != EEXIST)
-      break;
-  }
+  // Tries `make(name)` until one is free.
+  auto name = [&](auto make) {
+    for (int attempt = 0; attempt < 100; ++attempt) {
+      std::string candidate =
+          folder + "/.regie-" + std::to_string(::getpid()) + "-" + std::to_string(serial++) + ".tmp";
+      if (make(candidate)) {
+        temporary.path = std::move(candidate);
+        return true;
+      }
+      if (errno != EEXIST) return false;
+    }
+    return false;
+  };
+  int fd = open_nameless(folder);
+  const bool nameless = fd >= 0;
+  if (!nameless)
+    name([&](const std::string& candidate) {
+      fd = open_retrying(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666);
+      return fd >= 0;
+    });
   Descriptor file(fd);
   if (!file.ok()) return system_failure("write", path, errno);
   REGIE_TRY(fill_through(file.get(), path, fill));
   if (exists) (void)::fchmod(file.get(), info.st_mode & 07777);
   if (sync_failed(file.get())) return system_failure("write", path, errno);
+  // Only a name can replace another; it lasts for the moment between these calls.
+  if (nameless && !name([&](const std::string& candidate) { return give_name(file.get(), candidate); }))
+    return system_failure("write", path, errno);
   if (file.close() != 0) return system_failure("write", path, errno);
   if (::rename(temporary.path.c_str(), target.c_str()) != 0) return system_failure("write", path, errno);
   temporary.kept = true;

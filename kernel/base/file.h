@@ -18,6 +18,10 @@ class MappedFile {
   static Result<MappedFile> open(const std::string& path);  // messages name the path and what to do
   std::span<const std::byte> bytes() const { return bytes_; }
   std::shared_ptr<const void> owner() const { return owner_; }
+  // Takes pages out of the process's memory that `bytes`, of a mapping, covers wholly: they are read again
+  // when they are touched. So what was read once, to be checked, does not stay.
+  static void expect(std::span<const std::byte> bytes);  // the other way round: they will all be read now
+  static void forget(std::span<const std::byte> bytes);
 
  private:
   std::span<const std::byte> bytes_;
@@ -26,9 +30,10 @@ class MappedFile {
 
 Result<std::string> read_text_file(const std::string& path);
 
-// Writes through `fill` to a temporary file in the same folder, syncs, and renames it to `path`; on any
-// failure (disk full, unwritable) the temporary file is removed, an existing `path` is untouched, and the
-// message says which path and why. `fill` gets a function that appends bytes.
+// Writes through `fill` to a temporary file in the same folder, syncs, and renames it to `path`. It has no
+// name until it is complete, where the file system can do that, so that a signal leaves nothing behind. On
+// any failure (disk full, unwritable) it is removed, an existing `path` is untouched, and the message says
+// which path and why. `fill` gets a function that appends bytes.
 using AppendBytes = std::function<Status(const void* data, size_t size)>;
 Status write_file_atomically(const std::string& path, const std::function<Status(const AppendBytes&)>& fill);
 Status write_file_atomically(const std::string& path, std::string_view text);

@@ -2,11 +2,28 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <new>
 
 namespace regie {
 
 uint64_t hash64(const void* data, size_t size) { return XXH3_64bits(data, size); }
+
+uint64_t hash64(HashPiece bytes, const std::function<void(HashPiece)>& next,
+                const std::function<void(HashPiece)>& done) {
+  constexpr size_t kPiece = size_t{4} << 20;
+  std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), XXH3_freeState);
+  if (!state) throw std::bad_alloc();
+  XXH3_64bits_reset(state.get());
+  while (!bytes.empty()) {
+    const HashPiece piece = bytes.first(std::min(bytes.size(), kPiece));
+    next(piece);
+    XXH3_64bits_update(state.get(), piece.data(), piece.size());
+    done(piece);
+    bytes = bytes.subspan(piece.size());
+  }
+  return XXH3_64bits_digest(state.get());
+}
 
 struct Hasher::Impl {
   XXH3_state_t* state = XXH3_createState();

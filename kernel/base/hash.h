@@ -3,13 +3,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
 namespace regie {
 
 uint64_t hash64(const void* data, size_t size);
+// The same, in pieces: `next` is called with each before it is read, `done` after.
+using HashPiece = std::span<const std::byte>;
+uint64_t hash64(HashPiece bytes, const std::function<void(HashPiece)>& next,
+                const std::function<void(HashPiece)>& done);
 
 class Hasher {
  public:

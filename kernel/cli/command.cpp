@@ -3,6 +3,10 @@
 #include <cstdio>
 #include <iostream>
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 namespace regie::cli {
 
 namespace {
@@ -104,6 +108,15 @@ std::vector<std::pair<std::string, std::string>> compile_options(const po::varia
   if (values.count("no-optimise")) pairs.emplace_back("optimise", "0");
   if (values.count("no-verify")) pairs.emplace_back("verify", "0");
   return pairs;
+}
+
+void expect_many_small_objects() {
+#if defined(__GLIBC__)
+  mallopt(M_MXFAST, 0);
+  mallopt(M_TOP_PAD, 16 << 20);
+  mallopt(M_TRIM_THRESHOLD, 512 << 20);
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+#endif
 }
 
 Result<uint32_t> threads_of(const po::variables_map& values) {

@@ -5,6 +5,7 @@
 #include "cli/explanation.h"
 #include "cli/opened.h"
 #include "cli/progress.h"
+#include "model/check.h"
 #include "model/file.h"
 #include "passes/compiler.h"
 #include "text/text.h"
@@ -69,7 +70,9 @@ Result<Compilation> look_at(const std::string& path, const po::variables_map& va
     REGIE_ASSIGN(c, compile_now(path, values));
   }
   c.path = path;
-  auto imported = regie::parse(c.model->portable_graph, path + " (portable graph)");
+  regie::ParseOptions parse_options;
+  parse_options.max_depth = regie::kMaxProgramDepth;
+  auto imported = regie::parse(c.model->portable_graph, path + " (portable graph)", parse_options);
   if (!imported.ok()) return std::move(imported).status();
   c.imported = std::move(imported).value();
   return c;
@@ -119,6 +122,7 @@ int command_explain(const Arguments& arguments) {
     return *code;
   if (values.count("NODE") && values.count("rule"))
     return report(invalid_input("give a node or --rule, one of them (--help shows an example)"));
+  expect_many_small_objects();
   auto text = answer(values);
   if (!text.ok()) return report(text.status());
   std::fputs(text->c_str(), stdout);

@@ -8,11 +8,14 @@ namespace regie::cli {
 
 namespace {
 
-std::string cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string out = "\"";
-  for (char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
+// Rows can be split at commas: a name that holds one has a semicolon there.
+std::string cell(std::string text) {
+  for (char& c : text) {
+    if (c == ',') c = ';';
+    if (c == '"') c = '\'';
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  return text;
 }
 
 }  // namespace

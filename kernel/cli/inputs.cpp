@@ -31,9 +31,10 @@ uint16_t half(float x) {
 // Floats from a normal distribution, bools, small integers: the same for the same seed on every machine. Wide
 // integers are most often indices (words, segments, positions), and the tables that they go into are not seen
 // here: 0 and 1 are within nearly all of them.
-Tensor random_tensor(regie_elem elem, std::span<const int64_t> dims, std::mt19937_64& random) {
-  Tensor t = Tensor::zeros(elem, dims);
-  if (!t) return t;
+Result<Tensor> random_tensor(const regie_port& port, std::span<const int64_t> dims, std::mt19937_64& random) {
+  const regie_elem elem = port.elem;
+  const std::string name = "input '" + std::string(port.name) + "'";
+  REGIE_ASSIGN(Tensor t, Tensor::try_zeros(elem, dims, name));
   auto fill = [&](auto* data, auto make) {
     for (int64_t i = 0; i < t.count(); ++i) data[i] = make();
   };
@@ -76,7 +77,8 @@ Tensor random_tensor(regie_elem elem, std::span<const int64_t> dims, std::mt1993
       fill(static_cast<int8_t*>(data), [&] { return static_cast<int8_t>(random() % 10); });
       break;
     default:
-      return Tensor();
+      return unsupported(
+          "there are no random numbers of type " + std::string(elem_name(elem)) + port.dims_text, name);
   }
   return t;
 }
@@ -155,11 +157,7 @@ Result<std::vector<Tensor>> gather_inputs(const regie_model* model, const std::v
     if (!random)
       return invalid_input("input '" + name + "' is missing: give --input " + name +
                            "=file.npy, or --random SEED. Inputs: " + ports(model));
-    inputs[i] = random_tensor(p.elem, dims[i], *random);
-    if (!inputs[i])
-      return unsupported(
-          "there are no random numbers of type " + std::string(elem_name(p.elem)) + p.dims_text,
-          "input '" + name + "'");
+    REGIE_ASSIGN(inputs[i], random_tensor(p, dims[i], *random));
   }
   return inputs;
 }

@@ -22,11 +22,12 @@ constexpr Command kCommands[] = {
     {"check", "test a file of fusion rules", command_check},
     {"plugins", "list and describe plug-ins", command_plugins},
     {"inspect", "what is in an offline model", command_inspect},
+    {"plan-memory", "pack buffers with lifetimes into one arena", command_plan_memory},
 };
 
 void usage(std::FILE* out) {
   std::fprintf(out, "Usage: regie COMMAND [options]\n\n");
-  for (const Command& c : kCommands) std::fprintf(out, "  %-9s %s\n", c.name, c.summary);
+  for (const Command& c : kCommands) std::fprintf(out, "  %-11s %s\n", c.name, c.summary);
   std::fprintf(
       out,
       "\nregie COMMAND --help says more; -v before the command shows a line a stage, -vv everything.\n"
@@ -90,6 +91,9 @@ int finish(int code) {
 int main(int argc, char** argv) {
   try {
     return finish(run(argc, argv));
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "regie: out of memory\n");
+    return 2;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "regie: unexpected failure, please report it: %s\n", e.what());
   }

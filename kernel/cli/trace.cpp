@@ -15,7 +15,8 @@ constexpr size_t kOrigins = 3;  // that a slice's name spells out
 // The framework's operators where there are any: they are what the reader knows.
 std::string slice_name(const TaskInfo& t) {
   if (t.origins.empty()) return t.name;
-  std::string name;
+  const bool itself = t.origins.size() == 1 && t.origins[0].ends_with(" (" + t.op + ")");
+  std::string name = itself ? "" : t.op + ": ";
   for (size_t i = 0; i < t.origins.size() && i < kOrigins; ++i) name += (i ? " + " : "") + t.origins[i];
   if (t.origins.size() > kOrigins) name += " + " + std::to_string(t.origins.size() - kOrigins) + " more";
   return name;

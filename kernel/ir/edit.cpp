@@ -127,7 +127,9 @@ Result<uint32_t> Edit::constant(uint32_t kind, const regie_tensor& tensor, std::
   if (tensor.bytes != bytes || (bytes && !tensor.data))
     return m.wrong("constant '" + std::string(name) + "' has " + std::to_string(tensor.bytes) +
                    " bytes; its type needs " + std::to_string(bytes));
-  return constant(kind, Tensor::copy(tensor), name);
+  Result<Tensor> copied = Tensor::try_copy(tensor, "constant '" + std::string(name) + "'");
+  if (!copied.ok()) return std::move(copied).status();
+  return constant(kind, std::move(copied).value(), name);
 }
 
 Result<uint32_t> Edit::constant(uint32_t kind, Tensor tensor, std::string_view name) {

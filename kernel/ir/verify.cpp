@@ -18,8 +18,29 @@ class Verifier {
     REGIE_TRY(walk());
     REGIE_TRY(check_values());
     REGIE_TRY(check_uses());
-    REGIE_TRY(check_names());
-    return check_aliases();
+    return check_names();
+  }
+
+  Status check_aliases() const {
+    std::vector<uint8_t> state(g_.value_count(), 0);  // 1: on the path, 2: known to end
+    for (uint32_t v = 0; v < g_.value_count(); ++v) {
+      std::vector<uint32_t> path;
+      uint32_t at = v;
+      while (g_.live_value(at) && state[at] == 0) {
+        state[at] = 1;
+        path.push_back(at);
+        uint32_t base = g_.value(at).alias_of;
+        if (base == REGIE_NONE) break;
+        if (!g_.live_value(base))
+          return wrong(g_.describe_value(at) + " lies in a value that does not exist");
+        if (g_.value(base).space != g_.value(at).space)
+          return wrong(g_.describe_value(at) + " lies in a value of another memory space");
+        if (state[base] == 1) return wrong(g_.describe_value(at) + " lies in itself");
+        at = base;
+      }
+      for (uint32_t p : path) state[p] = 2;
+    }
+    return {};
   }
 
  private:
@@ -203,28 +224,6 @@ class Verifier {
     return {};
   }
 
-  Status check_aliases() const {
-    std::vector<uint8_t> state(g_.value_count(), 0);  // 1: on the path, 2: known to end
-    for (uint32_t v = 0; v < g_.value_count(); ++v) {
-      std::vector<uint32_t> path;
-      uint32_t at = v;
-      while (g_.live_value(at) && state[at] == 0) {
-        state[at] = 1;
-        path.push_back(at);
-        uint32_t base = g_.value(at).alias_of;
-        if (base == REGIE_NONE) break;
-        if (!g_.live_value(base))
-          return wrong(g_.describe_value(at) + " lies in a value that does not exist");
-        if (g_.value(base).space != g_.value(at).space)
-          return wrong(g_.describe_value(at) + " lies in a value of another memory space");
-        if (state[base] == 1) return wrong(g_.describe_value(at) + " lies in itself");
-        at = base;
-      }
-      for (uint32_t p : path) state[p] = 2;
-    }
-    return {};
-  }
-
   const Graph& g_;
   const bool shapes_known_;
   std::vector<uint8_t> region_seen_;
@@ -234,13 +233,19 @@ class Verifier {
 }  // namespace
 
 std::optional<std::string> find_fault(const Graph& graph, bool shapes_known) {
-  Status s = Verifier(graph, shapes_known).run();
+  Verifier verifier(graph, shapes_known);
+  Status s = verifier.run();
+  if (s.ok()) s = verifier.check_aliases();
   return s.ok() ? std::nullopt : std::optional<std::string>(s.message());
 }
 
 Status verify(const Graph& graph, const VerifyOptions& options) {
-  if (auto fault = find_fault(graph, options.shapes_known))
-    return internal_error("the graph is broken: " + *fault);
+  Verifier verifier(graph, options.shapes_known);
+  auto broken = [](const Status& s, regie_status code) {
+    return Status::error(code, (code == REGIE_INTERNAL ? "the graph is broken: " : "") + s.message());
+  };
+  if (Status s = verifier.run(); !s.ok()) return broken(s, options.code);
+  if (Status s = verifier.check_aliases(); !s.ok()) return broken(s, options.alias_code);
   for (uint32_t n = 0; options.ops && n < graph.node_count(); ++n)
     if (graph.live(n)) REGIE_TRY(options.ops->check(graph, n));
   return {};

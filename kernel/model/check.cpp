@@ -302,13 +302,14 @@ class Checker {
       if (m_.buffers[a.index].kind != BufferKind::kTensor) return bad(name + " is scratch memory");
       room = static_cast<uint64_t>(reference_.at(m_.buffers[a.index].size));
     } else if (a.kind == Arg::kWeight) {
+      // The bytes of another layout mean something to the kernel alone that they were packed for.
+      if (m_.weights[a.index].layout != kPortable)
+        return bad(name + " is a packed weight, which nothing but a kernel's packed operand can read");
       room = m_.weights[a.index].size;
     } else {
       room = bytes_[(a.kind == Arg::kInput ? m_.inputs : m_.outputs)[a.index].type];
     }
-    // The bytes of an opaque layout are known to its device alone.
-    const bool opaque = a.kind == Arg::kWeight && m_.weights[a.index].layout != "portable";
-    const uint64_t need = opaque ? 0 : bytes_[a.type];
+    const uint64_t need = bytes_[a.type];
     if (a.offset > room || need > room - a.offset)
       return bad(name + ": " + number(need) + " bytes at " + number(a.offset) + " are outside of its " +
                  number(room));
@@ -324,10 +325,31 @@ class Checker {
     return {};
   }
 
+  // A packed weight takes the place of a constant. In a layout of its own its bytes are for the device to
+  // compare with what the kernel needs; in the portable one it is read as the operand's type.
+  Status packed(const Arg& a, uint32_t weight, size_t i) const {
+    const std::string name = "operand " + number(i);
+    REGIE_TRY(index("weight", weight, m_.weights.size()));
+    if (a.kind != Arg::kWeight) return bad(name + ": a packed weight takes the place of what is no constant");
+    if (a.index != weight) REGIE_TRY(arg(a, "operand", i));
+    if (a.type >= m_.types.size()) return bad(name + ": type " + number(a.type) + " does not exist");
+    const ModelWeight& w = m_.weights[weight];
+    if (w.layout == kPortable && w.size < bytes_[a.type])
+      return bad(name + ": its weight has " + number(w.size) + " bytes, its type takes " +
+                 number(bytes_[a.type]));
+    return {};
+  }
+
   Status task(const ModelTask& t, uint32_t position) const {
     REGIE_TRY(index("device", t.device, m_.devices.size()));
     REGIE_TRY(index("stream", t.stream, kMaxStreams));
-    REGIE_TRY(args(t.operands, "operand", false));
+    if (!t.kernel_weights.empty() && t.kernel_weights.size() != t.operands.size())
+      return bad("kernel weights do not go with the operands");
+    for (size_t i = 0; i < t.operands.size(); ++i)
+      if (t.kernel_weights.empty() || t.kernel_weights[i] == REGIE_NONE)
+        REGIE_TRY(arg(t.operands[i], "operand", i));
+      else
+        REGIE_TRY(packed(t.operands[i], t.kernel_weights[i], i));
     REGIE_TRY(args(t.results, "result", true));
     for (uint32_t w : t.waits)
       if (w >= position) return bad("waits for task " + number(w) + ", which is issued later");
@@ -353,18 +375,13 @@ class Checker {
     if (m_.kernels[t.kernel].device != t.device)
       return bad("kernel '" + m_.kernels[t.kernel].name + "' is for another device");
     if (t.threads == 0 || t.threads > 65536) return bad("a width of " + number(t.threads) + " threads");
-    if (!t.kernel_weights.empty() && t.kernel_weights.size() != t.operands.size())
-      return bad("kernel weights do not go with the operands");
-    for (uint32_t w : t.kernel_weights)
-      if (w != REGIE_NONE) REGIE_TRY(index("weight", w, m_.weights.size()));
     if (t.scratch != REGIE_NONE) {
       REGIE_TRY(index("buffer", t.scratch, m_.buffers.size()));
       if (m_.buffers[t.scratch].kind != BufferKind::kScratch) return bad("its scratch is a tensor's buffer");
       REGIE_TRY(reachable(m_.buffers[t.scratch].space, t.device));
     }
     for (size_t i = 0; i < t.operands.size(); ++i)
-      if (t.operands[i].kind != Arg::kNone && (t.kernel_weights.empty() || t.kernel_weights[i] == REGIE_NONE))
-        REGIE_TRY(reachable(space_of(t.operands[i]), t.device));
+      if (t.operands[i].kind != Arg::kNone) REGIE_TRY(reachable(space_of(t.operands[i]), t.device));
     for (const Arg& a : t.results)
       if (a.kind != Arg::kNone) REGIE_TRY(reachable(space_of(a), t.device));
     return {};
@@ -383,8 +400,6 @@ class Checker {
       return bad("a copy has one operand and one result");
     if (bytes_[t.operands[0].type] != bytes_[t.results[0].type])
       return bad("copies between tensors of other sizes");
-    if (t.operands[0].kind == Arg::kWeight && m_.weights[t.operands[0].index].layout != "portable")
-      return bad("copies a weight whose layout only a kernel can read");
     // Weights are read in the host's memory.
     const uint32_t host = m_.spaces[0].device;
     const uint32_t from =
@@ -404,8 +419,6 @@ class Checker {
     if (t.operands.empty() || t.operands[0].kind == Arg::kNone ||
         m_.types[t.operands[0].type].elem != REGIE_BOOL || bytes_[t.operands[0].type] != 1)
       return bad("its condition is not one bool");
-    if (t.operands[0].kind == Arg::kWeight && m_.weights[t.operands[0].index].layout != "portable")
-      return bad("its condition is a packed weight");
     if (t.programs.size() != 2 || t.program_results.size() != 2)
       return bad("must have two programs and their results");
     for (const std::vector<Arg>& list : t.program_results) {
@@ -414,8 +427,6 @@ class Checker {
       for (size_t i = 0; i < list.size(); ++i) {
         if (t.results[i].kind == Arg::kNone) continue;
         if (list[i].kind == Arg::kNone) return bad("result " + number(i) + " is absent in a branch");
-        if (list[i].kind == Arg::kWeight && m_.weights[list[i].index].layout != "portable")
-          return bad("result " + number(i) + " is a packed weight");
         if (bytes_[list[i].type] != bytes_[t.results[i].type])
           return bad("result " + number(i) + " has another size in a branch");
       }
@@ -433,8 +444,6 @@ class Checker {
       if (source.kind == Arg::kNone) return bad("comes from nowhere");
       REGIE_TRY(arg(source, "source", 0));
       if (bytes_[source.type] != bytes_[m_.outputs[o].type]) return bad("its source has another size");
-      if (source.kind == Arg::kWeight && m_.weights[source.index].layout != "portable")
-        return bad("its source is a packed weight");
       if (source.kind != Arg::kOutput) continue;
       const Arg& origin = m_.output_sources[source.index];
       if (origin.kind != Arg::kOutput || origin.index != source.index)

@@ -40,14 +40,11 @@ Status save_model(const Model& model, const std::string& path) {
   });
 }
 
-Result<std::shared_ptr<const Model>> load_model(const std::string& path) {
-  REGIE_ASSIGN(const MappedFile file, MappedFile::open(path));
-  return load_model(file.bytes(), file.owner(), path);
-}
+namespace {
 
-Result<std::shared_ptr<const Model>> load_model(std::span<const std::byte> file,
-                                                std::shared_ptr<const void> owner, const std::string& path) {
-  REGIE_ASSIGN(const std::vector<Section> sections, read_sections(file, path));
+Result<std::shared_ptr<const Model>> load(std::span<const std::byte> file, std::shared_ptr<const void> owner,
+                                          const std::string& path, bool mapped) {
+  REGIE_ASSIGN(const std::vector<Section> sections, read_sections(file, path, mapped));
   const Section* found[6] = {};
   for (const Section& s : sections) {
     if (s.kind >= 1 && s.kind <= 5)
@@ -85,6 +82,20 @@ Result<std::shared_ptr<const Model>> load_model(std::span<const std::byte> file,
     return std::move(status).while_doing("loading the model");
   }
   return std::shared_ptr<const Model>(std::move(model));
+}
+
+}  // namespace
+
+// Checking the weights reads all of them, the portable copies too, which a run does not: what no kernel
+// touches takes no memory.
+Result<std::shared_ptr<const Model>> load_model(const std::string& path) {
+  REGIE_ASSIGN(const MappedFile file, MappedFile::open(path));
+  return load(file.bytes(), file.owner(), path, true);
+}
+
+Result<std::shared_ptr<const Model>> load_model(std::span<const std::byte> file,
+                                                std::shared_ptr<const void> owner, const std::string& path) {
+  return load(file, std::move(owner), path, false);
 }
 
 }  // namespace regie

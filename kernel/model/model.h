@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -68,9 +69,13 @@ struct ModelBuffer {
   std::vector<uint32_t> below;    // only in models with symbols
 };
 
+// The layout of a weight that is a tensor's own bytes. Any other is read by the kernels alone that name it in
+// `kernel_weights`.
+inline constexpr std::string_view kPortable = "portable";
+
 struct ModelWeight {
   uint64_t offset = 0, size = 0;  // in `weights`, aligned to 64 (the section to a page)
-  std::string layout = "portable";
+  std::string layout{kPortable};
   std::string digest;  // of the bytes; equal weights are stored once
 };
 
@@ -94,6 +99,9 @@ struct Arg {
   uint64_t offset = 0;    // bytes into the buffer
   uint32_t type = 0;      // index into types
   bool constant = false;  // kWeight that is the value of a constant operand, or a packed form of it
+  // Which value of the graph is read or written here: equal for a value and its views, REGIE_NONE: not known.
+  // For check_plan, straight after a compile; a model file does not hold it.
+  uint32_t value = REGIE_NONE;
 };
 
 enum class TaskKind : uint8_t {

@@ -17,13 +17,15 @@ std::string number(uint64_t n) { return std::to_string(n); }
 struct Range {
   uint32_t memory = 0;  // space, or spaces + output
   uint64_t begin = 0, end = 0;
-  uint32_t owner = 0;  // buffer, or buffers + output: whose bytes they are meant to be
+  uint32_t owner = 0;           // buffer, or buffers + output: whose bytes they are meant to be
+  uint32_t value = REGIE_NONE;  // of the graph, where it is known: values may share a buffer
 };
 
 // A stretch of bytes since it was written last.
 struct Segment {
   uint64_t end = 0;
   uint32_t owner = 0;
+  uint32_t value = REGIE_NONE;
   EventId writer = 0;
   // The latest reader of each stream and program: earlier ones are ordered before it.
   std::vector<EventId> readers;
@@ -104,6 +106,7 @@ class PlanCheck {
       r->owner = static_cast<uint32_t>(m_.buffers.size()) + a.index;
     }
     r->end = r->begin + bytes;
+    r->value = a.value;
     return true;
   }
 
@@ -148,6 +151,8 @@ class PlanCheck {
       if (s.owner != r.owner)
         return wrong(who, r,
                      "reads what " + order_.name(s.writer) + " has overwritten with " + owner_name(s.owner));
+      if (r.value != REGIE_NONE && s.value != REGIE_NONE && s.value != r.value)
+        return wrong(who, r, "reads what " + order_.name(s.writer) + " has overwritten with another value");
       if (!order_.visible(s.writer, who))
         return wrong(who, r, "reads what only a branch writes: " + order_.name(s.writer));
       if (!order_.before(s.writer, who))
@@ -185,7 +190,7 @@ class PlanCheck {
         return wrong(who, r, "writes a second time what " + order_.name(s.writer) + " has written");
       it = map.erase(it);
     }
-    map.emplace(r.begin, Segment{r.end, r.owner, who, {}});
+    map.emplace(r.begin, Segment{r.end, r.owner, r.value, who, {}});
     return {};
   }
 
@@ -252,7 +257,7 @@ class PlanCheck {
     const bool has_scratch = t.scratch != REGIE_NONE && placement_.sizes[t.scratch] > 0;
     if (has_scratch) {
       scratch = {m_.buffers[t.scratch].space, placement_.offsets[t.scratch],
-                 placement_.offsets[t.scratch] + placement_.sizes[t.scratch], t.scratch};
+                 placement_.offsets[t.scratch] + placement_.sizes[t.scratch], t.scratch, REGIE_NONE};
       REGIE_TRY(lifetimes(who, t, {scratch}, true));
     }
     REGIE_TRY(itself(who, reads_, writes_, has_scratch ? &scratch : nullptr));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "model/file.h"
 
@@ -85,7 +86,8 @@ Layout lay_out(std::span<const Section> sections, uint32_t format_version) {
   return layout;
 }
 
-Result<std::vector<Section>> read_sections(std::span<const std::byte> file, const std::string& path) {
+Result<std::vector<Section>> read_sections(std::span<const std::byte> file, const std::string& path,
+                                           bool mapped) {
   const std::string again = "copy or compile the file again";
   if (!looks_like_model_file(file))
     return invalid_model(file.empty() ? "the file is empty; compile the model again"
@@ -135,7 +137,9 @@ Result<std::vector<Section>> read_sections(std::span<const std::byte> file, cons
       return corrupt(name + " is not on a page boundary; " + again, path);
     if (!gap_is_zero(at, offset)) return corrupt("the bytes before " + name + " are damaged; " + again, path);
     s.bytes = file.subspan(offset, size);
-    const uint64_t actual = hash64(s.bytes.data(), s.bytes.size());
+    const bool drop = mapped && s.kind == static_cast<uint32_t>(SectionKind::kWeights);
+    const uint64_t actual = drop ? hash64(s.bytes, MappedFile::expect, MappedFile::forget)
+                                 : hash64(s.bytes.data(), s.bytes.size());
     if (actual != sum)
       return corrupt(
           name + " is damaged: its checksum is " + hex(actual) + ", not " + hex(sum) + "; " + again, path);

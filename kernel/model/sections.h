@@ -39,6 +39,8 @@ struct Layout {
 Layout lay_out(std::span<const Section> sections, uint32_t format_version);
 
 // Checks magic, version, lengths, every checksum, and that the gaps are zero. `path` for messages.
-Result<std::vector<Section>> read_sections(std::span<const std::byte> file, const std::string& path);
+// `mapped`: `file` is a mapping, of which the weights do not stay in memory for having been checked.
+Result<std::vector<Section>> read_sections(std::span<const std::byte> file, const std::string& path,
+                                           bool mapped = false);
 
 }  // namespace regie

@@ -4,6 +4,8 @@
 #include <map>
 #include <string_view>
 
+#include <google/protobuf/arena.h>
+
 #include "model.pb.h"
 
 namespace regie {
@@ -230,7 +232,8 @@ Status get_kernels(const wire::ModelProto& from, std::span<const std::byte> blob
 
 Result<WireModel> to_wire(const Model& m) {
   WireModel out;
-  wire::ModelProto p;
+  google::protobuf::Arena arena;  // a message for each task and argument: let go of at once
+  wire::ModelProto& p = *google::protobuf::Arena::CreateMessage<wire::ModelProto>(&arena);
   p.set_name(m.name);
   p.set_producer(m.producer);
   p.set_target(m.target);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "passes/structural.h"
+#include "text/text.h"
 
 namespace regie {
 
@@ -28,8 +29,37 @@ Status CompileState::open_engines() {
     ref.space = target.space_of(e.device);
     refs.emplace_back(e.name, ref);
   }
+  REGIE_TRY(keep_placements(refs));
   graph->set_engines(std::move(refs));
   return {};
+}
+
+Status CompileState::keep_placements(const std::vector<std::pair<std::string, regie_engine_ref>>& to) {
+  for (uint32_t n = 0; n < graph->node_count(); ++n) {
+    if (!graph->live(n) || graph->node(n).engine == REGIE_NONE) continue;
+    const std::string name(view(graph->view().engines[graph->node(n).engine].name));
+    auto same = std::find_if(to.begin(), to.end(), [&](const auto& e) { return e.first == name; });
+    if (same == to.end())
+      return invalid_model("is placed on engine '" + name + "', which target '" + target.name +
+                               "' does not have; take @engine out, or give the target that it was placed for",
+                           graph->describe_node(n));
+    graph->set_engine(n, static_cast<uint32_t>(same - to.begin()));
+  }
+  return {};
+}
+
+Status CompileState::check_size(uint32_t value) const {
+  const regie_value& v = graph->value(value);
+  std::vector<int64_t> dims;
+  for (int32_t d = 0; d < v.type.rank; ++d) {
+    REGIE_ASSIGN(int64_t n, reference_value(v.type.dims[d]));
+    dims.push_back(std::max<int64_t>(0, n));
+  }
+  const int64_t count = element_count(dims);
+  if (count != INT64_MAX && elem_bytes(v.type.elem, static_cast<uint64_t>(count)) <= INT64_MAX) return {};
+  return invalid_model(
+      graph->describe_value(value) + ", " + print_type(*graph, v.type) + ", is larger than an address",
+      v.kind == REGIE_VALUE_RESULT ? graph->describe_node(v.owner) : "");
 }
 
 void CompileState::bind_symbols() {
@@ -104,6 +134,7 @@ Result<NodeShapes> NodeShapes::make(const CompileState& state, uint32_t node) {
                              g.describe_node(node));
       dims.push_back(n);
     }
+    REGIE_TRY(state.check_size(value));
     shapes.dims_.push_back(std::move(dims));
     regie_tensor& t = list->back();
     t.elem = v.type.elem;

@@ -88,6 +88,7 @@ struct CompileState {
   std::shared_ptr<PluginOpSet> ops;
   std::string source;  // the user's file, for messages
   std::unique_ptr<Graph> graph;
+  bool aliases_given = false;  // the graph as it was read says where values lie
   std::string portable_graph;  // .rg text right after import
   std::vector<Tensor> portable_constants;
   Target target;
@@ -107,13 +108,19 @@ struct CompileState {
   std::vector<uint32_t> buffer_of_value;  // by value: index into buffers, REGIE_NONE
 
   // Engines of the target as views for the graph; opens the plug-ins.
+  // Placements that the graph came with are looked up by name.
   Status open_engines();
+  // INVALID_MODEL with the node if the value is larger than an address at the reference shapes.
+  Status check_size(uint32_t value) const;
   // Reference values of all symbols: the least power of two in the symbol's range at which every dimension
   // known so far is positive, 1 where nothing asks for more.
   void bind_symbols();
   Result<int64_t> reference_value(regie_dim dim) const;
   // The base of the chain of aliases, and through region arguments to the operand that the owner hands in.
   uint32_t storage_of(uint32_t value) const;
+
+ private:
+  Status keep_placements(const std::vector<std::pair<std::string, regie_engine_ref>>& to);
 };
 
 // Concrete shapes of a node at the reference binding, with constants' data: what engines are asked and

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/progress.h"
 #include "ir/verify.h"
+#include "model/check.h"
 #include "model/file.h"
 #include "model/plan_check.h"
 #include "passes/importer.h"
@@ -34,6 +35,26 @@ void keep_portable(CompileState& state) {
       state.portable_constants.push_back(g.tensor(v));
 }
 
+// The graph and the weights come from the same file, but nothing makes them agree except this.
+Result<Tensor> portable_constant(const Model& model, std::string_view digest, regie_elem elem,
+                                 std::span<const int64_t> dims) {
+  auto wrong = [&](const std::string& why) {
+    return corrupt("the portable graph's constant " + std::string(digest) + " " + why +
+                   "; compile the framework's file again");
+  };
+  auto it = model.portable_constants.find(std::string(digest));
+  if (it == model.portable_constants.end()) return wrong("is not in the file");
+  const ModelWeight& w = model.weights[it->second];
+  const int64_t count = element_count(dims);
+  const uint64_t need = elem_bytes(elem, static_cast<uint64_t>(count));
+  if (w.layout != kPortable || elem == REGIE_STRING || count == INT64_MAX || need != w.size)
+    return wrong("is " + std::string(elem_name(elem)) + " of " + std::to_string(count) +
+                 " elements, but has " + std::to_string(w.size) + " bytes there");
+  Tensor t = Tensor::borrow(elem, dims, model.weight_bytes.data() + w.offset, model.weight_owner);
+  if (t.digest() != digest) return wrong("has other bytes there");
+  return t;
+}
+
 // A framework's file, a text graph, or an offline model, whose portable graph is compiled again.
 Result<std::unique_ptr<Graph>> read_graph(CompileState& state, const std::string& path,
                                           std::span<const std::byte> bytes) {
@@ -48,13 +69,29 @@ Result<std::unique_ptr<Graph>> read_graph(CompileState& state, const std::string
         "`" + options.front().first + "` needs the framework's file: an offline model's shapes are made",
         path);
   ParseOptions parse_options;
-  parse_options.constants = [&](std::string_view digest, regie_elem elem, std::span<const int64_t> dims) {
-    auto it = model->portable_constants.find(std::string(digest));
-    if (it == model->portable_constants.end()) return Tensor();
-    const ModelWeight& w = model->weights[it->second];
-    return Tensor::borrow(elem, dims, model->weight_bytes.data() + w.offset, model->weight_owner);
+  parse_options.max_depth = kMaxProgramDepth;
+  parse_options.constants = [&](std::string_view digest, regie_elem elem,
+                                std::span<const int64_t> dims) -> Result<Tensor> {
+    return portable_constant(*model, digest, elem, dims);
   };
   return parse(model->portable_graph, path + " (portable graph)", parse_options);
+}
+
+// A text graph may say where values lie. Whether they may lie there shows when the schedule and the engines
+// are known; what is wrong then is the graph's fault, not that of a pass.
+bool has_aliases(const Graph& g) {
+  for (uint32_t v = 0; v < g.value_count(); ++v)
+    if (g.live_value(v) && g.value(v).alias_of != REGIE_NONE) return true;
+  return false;
+}
+
+Status of_user(Status status, const CompileState& state) {
+  if (status.ok() || status.code() != REGIE_INTERNAL || !state.aliases_given) return status;
+  Status out =
+      invalid_model(status.message() + "; the graph itself says with @alias where values lie: take that out",
+                    status.where());
+  for (const std::string& c : status.context()) out = std::move(out).while_doing(c);
+  return out;
 }
 
 Result<Compiled> compile_in(CompileState& state, const Pipeline& pipeline, const std::string& path,
@@ -64,8 +101,10 @@ Result<Compiled> compile_in(CompileState& state, const Pipeline& pipeline, const
   report_progress("reading the model");
   REGIE_ASSIGN(state.graph, read_graph(state, path, bytes));
   state.ledger.operators_imported = state.graph->live_node_count();
+  state.aliases_given = has_aliases(*state.graph);
   VerifyOptions verify_options;
   verify_options.ops = state.ops.get();
+  verify_options.code = verify_options.alias_code = REGIE_INVALID_MODEL;
   if (options.verify) {
     REGIE_TRY(verify(*state.graph, verify_options).while_doing("verifying the imported graph"));
     if (std::getenv("REGIE_VERIFY_TEXT")) REGIE_TRY(check_round_trip(*state.graph));
@@ -73,12 +112,14 @@ Result<Compiled> compile_in(CompileState& state, const Pipeline& pipeline, const
   keep_portable(state);
   REGIE_TRY(state.open_engines());
   state.bind_symbols();
+  for (uint32_t i = 0; i < state.graph->region(0).arg_count; ++i)
+    REGIE_TRY(state.check_size(state.graph->region(0).args[i]));
   REGIE_TRY(run_pipeline(state, pipeline, {}, {"placed", "scheduled", "planned"}));
   report_progress("making the model");
   REGIE_ASSIGN(std::shared_ptr<Model> model, emit_model(state, pipeline));
   if (options.verify) {
-    REGIE_TRY(check_model(*model).while_doing("checking the model that was made"));
-    REGIE_TRY(check_plan(*model).while_doing("checking the plan that was made"));
+    REGIE_TRY(of_user(check_model(*model), state).while_doing("checking the model that was made"));
+    REGIE_TRY(of_user(check_plan(*model), state).while_doing("checking the plan that was made"));
   }
   state.ledger.total_milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -112,7 +153,9 @@ Result<std::string> optimise_text(const std::shared_ptr<PluginHost>& plugins, st
                                   const std::string& file_name, const Pipeline& pipeline,
                                   const CompileOptions& options) {
   REGIE_ASSIGN(auto ops, PluginOpSet::create(plugins));
-  REGIE_ASSIGN(auto graphs, parse_all(text, file_name));
+  ParseOptions parse_options;
+  parse_options.max_depth = kMaxProgramDepth;
+  REGIE_ASSIGN(auto graphs, parse_all(text, file_name, parse_options));
   std::string out;
   for (auto& graph : graphs) {
     CompileState state;
@@ -123,6 +166,8 @@ Result<std::string> optimise_text(const std::shared_ptr<PluginHost>& plugins, st
     state.graph = std::move(graph);
     VerifyOptions verify_options;
     verify_options.ops = ops.get();
+    verify_options.code = verify_options.alias_code = REGIE_INVALID_MODEL;
+    state.aliases_given = has_aliases(*state.graph);
     REGIE_TRY(in_file(verify(*state.graph, verify_options), file_name));
     verify_options.shapes_known = true;
     GraphProperties initial;

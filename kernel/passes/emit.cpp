@@ -34,6 +34,8 @@ class Emitter {
   void reserve_weights();
   uint32_t add_weight(const void* data, uint64_t size, const std::string& layout);
   Result<Arg> locate(uint32_t value);
+  void find_views();
+  uint32_t same_bytes(uint32_t value);
   Status emit_identity();
   Status collect_plugins();
   Status emit_symbols();
@@ -61,6 +63,7 @@ class Emitter {
   std::map<uint32_t, uint32_t> weight_of_value_;
   std::map<uint32_t, uint32_t> output_of_value_;  // storage written in place
   std::set<uint32_t> views_;                      // nodes that no task runs
+  std::vector<uint32_t> seen_as_;                 // by value: another one that has the same bytes, or itself
 };
 
 ModelDim Emitter::dim(regie_dim d) {
@@ -111,6 +114,7 @@ Result<Arg> Emitter::locate(uint32_t value) {
   Arg arg;
   if (value == REGIE_NONE) return arg;
   arg.type = type_of(g_.value(value).type);
+  arg.value = same_bytes(value);
   uint64_t offset = 0;
   uint32_t root = value;
   for (;;) {
@@ -153,6 +157,38 @@ Result<Arg> Emitter::locate(uint32_t value) {
     arg.index = buffer;
   }
   return arg;
+}
+
+// One value for all that are views of each other, inner arguments and what they capture.
+uint32_t Emitter::same_bytes(uint32_t value) {
+  while (seen_as_[value] != value) value = seen_as_[value] = seen_as_[seen_as_[value]];
+  return value;
+}
+
+// A view has its operand's bytes, by its engine's word, or because no task makes it. Whatever else lies in
+// the same storage has bytes of its own, and is lost when another value is written there.
+void Emitter::find_views() {
+  seen_as_.resize(g_.value_count());
+  for (uint32_t v = 0; v < seen_as_.size(); ++v) seen_as_[v] = v;
+  for (uint32_t region : task_regions(g_))
+    for (uint32_t i = 0; region != 0 && i < g_.region(region).arg_count; ++i)
+      seen_as_[g_.region(region).args[i]] = captured_operand(g_, g_.region(region).args[i]);
+  for_each_task_node(g_, [&](uint32_t id) {
+    const regie_node& n = g_.node(id);
+    if (is_control_flow(n) || is_copy(n)) return;
+    const bool never_run = skipped(id);
+    const EngineInstance& e = state_.engines[n.engine];
+    for (uint32_t r = 0; r < n.result_count; ++r) {
+      const uint32_t result = n.results[r];
+      if (result == REGIE_NONE) continue;
+      for (uint32_t o = 0; o < n.operand_count; ++o) {
+        const uint32_t operand = n.operands[o];
+        if (operand == REGIE_NONE || state_.storage_of(operand) != state_.storage_of(result)) continue;
+        if (never_run || e.table->alias(e.engine, &g_.view(), id, r, o) == REGIE_ALIAS_VIEW)
+          seen_as_[same_bytes(result)] = same_bytes(operand);
+      }
+    }
+  });
 }
 
 Status Emitter::emit_identity() {
@@ -473,6 +509,7 @@ Status Emitter::emit_outputs() {
 
 Result<std::shared_ptr<Model>> Emitter::emit() {
   Model& m = *model_;
+  find_views();
   reserve_weights();
   REGIE_TRY(emit_identity());
   REGIE_TRY(emit_symbols());

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/names.h"
 #include "ir/verify.h"
+#include "model/check.h"
 #include "text/text.h"
 
 namespace regie {
@@ -295,7 +296,11 @@ Status Importer::add_constant(uint32_t kind, const regie_tensor& t, regie_str na
         tensor = Tensor::borrow(t.elem, dims, data, m.owner);
         break;
       }
-  if (!tensor) tensor = Tensor::copy(t);
+  if (!tensor) {
+    Result<Tensor> copied = Tensor::try_copy(t, what);
+    if (!copied.ok()) return Status::error(copied.status().code(), copied.status().message(), place());
+    tensor = std::move(copied).value();
+  }
   *value = graph_->add_constant(here(), kind, std::move(tensor), view(name));
   return {};
 }
@@ -420,7 +425,9 @@ Result<std::unique_ptr<Graph>> import_text(const OpSet& ops, std::string_view te
     return invalid_input(
         "option '" + options.front().first + "' is for models of frameworks; a .rg graph says it itself",
         path);
-  REGIE_ASSIGN(std::unique_ptr<Graph> graph, parse(text, path));
+  ParseOptions parse_options;
+  parse_options.max_depth = kMaxProgramDepth;
+  REGIE_ASSIGN(std::unique_ptr<Graph> graph, parse(text, path, parse_options));
   REGIE_TRY(infer_missing(*graph, ops, path));
   return graph;
 }

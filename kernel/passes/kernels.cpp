@@ -30,7 +30,9 @@ regie_status emit(const regie_engine_compile* self, const regie_kernel* k) {
     const regie_packed_weight& w = k->weights[i];
     int64_t size = static_cast<int64_t>(w.size);
     regie_tensor bytes{REGIE_U8, 0, 1, &size, nullptr, const_cast<void*>(w.data), w.size};
-    out.weights.push_back({w.operand, Tensor::copy(bytes), std::string(view(w.layout))});
+    Result<Tensor> copied = Tensor::try_copy(bytes, "a packed weight of " + out.name);
+    if (!copied.ok()) return fail_on_this_thread(copied.status());
+    out.weights.push_back({w.operand, std::move(copied).value(), std::string(view(w.layout))});
   }
   return REGIE_OK;
 }

@@ -102,10 +102,8 @@ void write_engines(JsonWriter& j, const std::vector<PlacementRecord>& placements
   j.close();
 }
 
-// An array that is there only if it holds something.
 template <class List, class... More>
 void write_list(JsonWriter& j, std::string_view name, const List& list, More... more) {
-  if (list.empty()) return;
   j.key(name).open_array(true);
   for (const auto& item : list) write(j, item, more...);
   j.close();
@@ -114,7 +112,7 @@ void write_list(JsonWriter& j, std::string_view name, const List& list, More... 
 }  // namespace
 
 void Ledger::patch(PatchRecord record) {
-  if (patches.size() < kPatches || everything)
+  if (keeps_patches())
     patches.push_back(std::move(record));
   else
     ++patches_left_out;

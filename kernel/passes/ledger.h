@@ -76,6 +76,7 @@ class Ledger {
   double total_milliseconds = 0;
 
   void patch(PatchRecord record);
+  bool keeps_patches() const { return everything || patches.size() < kPatches; }
   void note(std::string_view pass, std::string_view node, std::string_view kind, std::string_view text);
   RuleRecord& rule(std::string_view name);  // made on first use; order of first use
   // `times` off: everything that differs between two equal compiles is left out, so that model files are

@@ -235,13 +235,14 @@ std::string buffer_name(const CompileState& state, const PlannedBuffer& b) {
                                : "scratch of " + state.graph->describe_node(b.scratch_of);
 }
 
-// Who is live at the step where most bytes are.
+// Who is live at the step where most bytes are, and how many, in whole units of the alignment.
 void describe_peak(const CompileState& state, const std::vector<uint32_t>& members, MemoryRecord* record) {
   std::vector<std::pair<uint64_t, int64_t>> changes;
   for (uint32_t i : members) {
     const PlannedBuffer& b = state.buffers[i];
-    changes.emplace_back(b.lower, static_cast<int64_t>(b.size));
-    changes.emplace_back(b.upper, -static_cast<int64_t>(b.size));
+    const auto whole = static_cast<int64_t>((b.size + kAlignment - 1) / kAlignment * kAlignment);
+    changes.emplace_back(b.lower, whole);
+    changes.emplace_back(b.upper, -whole);
   }
   std::sort(changes.begin(), changes.end());
   int64_t live = 0, most = -1;
@@ -253,6 +254,7 @@ void describe_peak(const CompileState& state, const std::vector<uint32_t>& membe
       record->peak_step = changes[i].first;
     }
   }
+  record->lower_bound = static_cast<uint64_t>(std::max<int64_t>(most, 0));
   std::vector<uint32_t> holders;
   for (uint32_t i : members)
     if (state.buffers[i].lower <= record->peak_step && record->peak_step < state.buffers[i].upper)
@@ -306,7 +308,6 @@ Status run_memory_planner(CompileState& state, const Provider<regie_memory_table
       describe_peak(state, members, &record);
     }
     record.peak = (answer.peak + kAlignment - 1) / kAlignment * kAlignment;  // as the bound counts sizes
-    record.lower_bound = answer.lower_bound;
     record.proven_optimal = members.empty() || answer.proven_optimal != 0;
     state.ledger.memory.push_back(std::move(record));
   }

@@ -106,6 +106,10 @@ Result<ApplyOutcome> Manager::apply(Edit& edit, const Step& step, StageRecord* r
   const bool tell = log_enabled(REGIE_LOG_DEBUG);
   for (const AppliedPatch& p : outcome->applied) {
     ++record->patches_by_title[p.title];
+    if (!tell && !state_.ledger.keeps_patches()) {
+      ++state_.ledger.patches_left_out;
+      continue;
+    }
     PatchRecord done{record->name, step.use->name, p.title, p.removed, {}};
     for (uint32_t n : p.added)
       if (state_.graph->live(n)) done.added.push_back(state_.graph->describe_node(n));
@@ -390,6 +394,7 @@ Status Manager::run(const Pipeline& pipeline) {
     if (state_.options.verify) {
       VerifyOptions verify_options;
       verify_options.ops = state_.ops.get();
+      if (state_.aliases_given) verify_options.alias_code = REGIE_INVALID_MODEL;
       const std::string what = "verifying the graph after stage '" + stage.name + "'";
       REGIE_TRY(verify(*state_.graph, verify_options).while_doing(what));
       // Tests set this: every graph that they make must survive its text.

@@ -126,8 +126,12 @@ Result<PluginOpSet::Inferred> PluginOpSet::inferred(const Graph& graph, uint32_t
   for (uint32_t i = 0; i < n.operand_count; ++i) {
     uint32_t v = n.operands[i];
     if (v != REGIE_NONE && graph.value(v).type.rank < 0 && graph.value(v).type.container == REGIE_TENSOR)
-      return internal_error("operand " + graph.describe_value(v) + " has no type yet",
-                            graph.describe_node(node));
+      return graph.value(v).kind == REGIE_VALUE_ARGUMENT && graph.value(v).owner == 0
+                 ? invalid_model(
+                       "the rank of " + graph.describe_value(v) + " is not known; write its dimensions",
+                       graph.describe_node(node))
+                 : internal_error("operand " + graph.describe_value(v) + " has no type yet",
+                                  graph.describe_node(node));
     fill_operand(graph, v, &call.operands[i], &call.contents[i]);
   }
   call.regions.resize(n.region_count);
@@ -199,6 +203,12 @@ Status PluginOpSet::infer(Graph& graph, uint32_t node) const {
                                print_type(graph, graph.value(n.results[i]).type) + ", but is " +
                                print_type(graph, r.types[i]),
                            graph.describe_node(node));
+    // How the bytes lie is a decision, which inference knows nothing of.
+    const regie_type& old = graph.value(n.results[i]).type;
+    if (old.rank == r.types[i].rank) {
+      r.types[i].format = old.format;
+      r.types[i].origin_format = old.origin_format;
+    }
     graph.set_type(n.results[i], r.types[i]);
     if (r.has_content[i]) graph.set_content(n.results[i], r.contents[i]);
   }
@@ -227,7 +237,9 @@ struct Allocation {
     std::span<const int64_t> d(dims, static_cast<size_t>(rank));
     uint64_t bytes = elem_bytes(elem, static_cast<uint64_t>(element_count(d)));
     if (bytes > a.budget) return nullptr;
-    (*a.results)[result] = Tensor::zeros(elem, d);
+    Result<Tensor> made = Tensor::try_zeros(elem, d, "a result");
+    if (!made.ok()) return nullptr;
+    (*a.results)[result] = std::move(made).value();
     (*a.views)[result] = (*a.results)[result].view();
     return (*a.results)[result].mutable_data();
   }
@@ -289,7 +301,7 @@ Result<std::vector<Tensor>> PluginOpSet::evaluate(const Graph& graph, uint32_t n
                            graph.describe_node(node));
     if (t.elem == REGIE_STRING)
       return unsupported("strings are not computed at compile time", graph.describe_node(node));
-    results[i] = Tensor::zeros(t.elem, dims);
+    REGIE_ASSIGN(results[i], Tensor::try_zeros(t.elem, dims, graph.describe_value(n.results[i])));
     outs[i] = results[i].view();
   }
 
@@ -317,13 +329,18 @@ Result<std::vector<Tensor>> PluginOpSet::evaluate(const Graph& graph, uint32_t n
     return s;
   }
   int64_t scratch_dim = static_cast<int64_t>(scratch_bytes);
-  Tensor scratch = Tensor::zeros(REGIE_U8, {&scratch_dim, 1});
+  Result<Tensor> scratch =
+      Tensor::try_zeros(REGIE_U8, {&scratch_dim, 1}, "scratch of " + graph.describe_node(node));
+  if (!scratch.ok()) {
+    provider.table->release(state);
+    return std::move(scratch).status();
+  }
   Allocation allocation{&results, &outs, budget};
   regie_op_call call{};
   call.struct_size = sizeof(call);
   call.operands = ins.data();
   call.results = outs.data();
-  call.scratch = scratch.mutable_data();
+  call.scratch = scratch->mutable_data();
   call.allocate = Allocation::allocate;
   call.context = &allocation;
   s = call_plugin(what, [&] { return provider.table->run(state, host_table(), &call); });

@@ -246,8 +246,6 @@ class Applier {
       std::sort(roots.begin(), roots.end());
       roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
       uint32_t nearest = 0;
-      std::erase_if(roots, [&](uint32_t n) { return !graph_.live(n) || any_matches(group, n, &nearest); });
-      count.near_misses = roots.size();
       count.reasons.clear(), count.details.clear();
       struct Tally {
         uint64_t code;
@@ -255,9 +253,11 @@ class Applier {
         std::string text;
       };
       std::vector<Tally> tallies;
+      std::vector<uint32_t> failed;
       for (uint32_t root : roots) {
-        any_matches(group, root, &nearest);
-        matcher_.match(rules_.rules[nearest], root);
+        if (!graph_.live(root) || any_matches(group, root, &nearest)) continue;
+        failed.push_back(root);
+        if (group.count > 1) matcher_.match(rules_.rules[nearest], root);  // else it was the last one tried
         const MatchFailure& f = matcher_.failure();
         const uint64_t pattern = nearest - group.first;
         uint64_t code =
@@ -277,6 +277,8 @@ class Applier {
           if (n != REGIE_NONE && n != root) miss.reached.push_back(n);
         count.details.push_back(std::move(miss));
       }
+      count.near_misses = failed.size();
+      roots = std::move(failed);
       std::stable_sort(tallies.begin(), tallies.end(),
                        [](const Tally& a, const Tally& b) { return a.count > b.count; });
       for (Tally& t : tallies) count.reasons.emplace_back(std::move(t.text), t.count);

@@ -292,7 +292,7 @@ class Checker {
         if (name == view(value.name)) std::tie(least, greatest) = range;
       if (value.type.elem == REGIE_STRING || value.type.elem == REGIE_ELEM_UNKNOWN)
         return invalid_input(graph.describe_value(v) + " has a type that tests cannot fill", t.before_file);
-      Tensor tensor = Tensor::zeros(value.type.elem, dims);
+      REGIE_ASSIGN(Tensor tensor, Tensor::try_zeros(value.type.elem, dims, graph.describe_value(v)));
       for (int64_t i = 0; i < tensor.count(); ++i) {
         double x = random.uniform(least, is_float(value.type.elem) ? greatest : greatest + 1);
         if (!set_number(tensor, i, is_float(value.type.elem) ? x : std::min(std::floor(x), greatest)))

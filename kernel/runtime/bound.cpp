@@ -67,7 +67,7 @@ class Binder {
           device == REGIE_NONE ? core_.host_weight(weight) : core_.weights[device].addresses[weight];
       const uint64_t offset = packed != REGIE_NONE ? 0 : a.offset;
       t.data = static_cast<std::byte*>(const_cast<void*>(base)) + offset;
-      if (model_.weights[weight].layout != "portable") t.bytes = model_.weights[weight].size - offset;
+      if (packed != REGIE_NONE) t.bytes = model_.weights[weight].size;
     }
     b.tensors_.push_back(t);
     regie_tensor* slot = &b.tensors_.back();

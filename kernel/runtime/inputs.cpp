@@ -85,12 +85,14 @@ Status RunState::check_inputs(std::span<const regie_tensor> inputs, std::vector<
     const std::string name = "input '" + m.inputs[i].name + "'";
     if (t.rank < 0 || (t.rank && !t.dims))
       return invalid_input(name + ": the given tensor has no dimensions");
+    // Of a wrong rank nobody knows how many dimensions can be read.
+    if (static_cast<size_t>(t.rank) != type.dims.size())
+      return invalid_input(name + " must be " + expected + ", but is " + std::string(elem_name(t.elem)) +
+                           " of rank " + std::to_string(t.rank) + ": it must have " +
+                           std::to_string(type.dims.size()) + " dimensions");
     if (t.elem != type.elem)
       return invalid_input(name + " must be " + expected + ", but is " + tensor_text(t) +
                            ": the element type differs");
-    if (static_cast<size_t>(t.rank) != type.dims.size())
-      return invalid_input(name + " must be " + expected + ", but is " + tensor_text(t) + ": it must have " +
-                           std::to_string(type.dims.size()) + " dimensions");
     for (int64_t d : dims_of(t))
       if (d < 0) return invalid_input(name + " has a negative dimension: " + dims_text(dims_of(t)));
   }

@@ -24,6 +24,7 @@ class Planner {
       plan_->dims.push_back(std::move(dims));
       plan_->bytes.push_back(bytes);
     }
+    REGIE_TRY(check_args());  // before a device reads constants
     scratch_needed_.resize(model_.buffers.size());
     plan_->tasks.resize(model_.programs.size());
     for (uint32_t p = 0; p < model_.programs.size(); ++p) {
@@ -32,7 +33,6 @@ class Planner {
         if (model_.programs[p].tasks[t].kind == TaskKind::kLaunch) REGIE_TRY(prepare(p, t));
     }
     REGIE_ASSIGN(Placement placement, place_buffers(model_, plan_->shapes, scratch_needed_));
-    REGIE_TRY(check_args(placement));
     plan_->offsets = std::move(placement.offsets);
     plan_->space_bytes = std::move(placement.space_bytes);
     REGIE_TRY(place_scratch(placement.sizes));
@@ -68,7 +68,7 @@ class Planner {
         const uint64_t offset = packed != REGIE_NONE ? 0 : a.offset;
         t.data =
             static_cast<std::byte*>(const_cast<void*>(core_.weights[task.device].addresses[weight])) + offset;
-        if (model_.weights[weight].layout != "portable") t.bytes = model_.weights[weight].size - offset;
+        if (packed != REGIE_NONE) t.bytes = model_.weights[weight].size;
       }
       operands.push_back(t);
     }
@@ -100,18 +100,17 @@ class Planner {
   }
 
   // Sizes are the model's expressions, so that a hostile file could make them disagree at other shapes.
-  Status check_args(const Placement& placement) const {
+  Status check_args() const {
     auto fits = [&](const Arg& a) {
-      uint64_t room = 0, need = plan_->bytes[a.type];
+      uint64_t room = 0;
       switch (a.kind) {
         case Arg::kNone:
           return true;
         case Arg::kBuffer:
-          room = placement.sizes[a.index];
+          room = static_cast<uint64_t>(std::max<int64_t>(0, plan_->shapes.at(model_.buffers[a.index].size)));
           break;
         case Arg::kWeight:
           room = model_.weights[a.index].size;
-          if (model_.weights[a.index].layout != "portable") need = 0;
           break;
         case Arg::kInput:
           room = plan_->bytes[model_.inputs[a.index].type];
@@ -120,7 +119,12 @@ class Planner {
           room = plan_->bytes[model_.outputs[a.index].type];
           break;
       }
-      return a.offset <= room && need <= room - a.offset;
+      return a.offset <= room && plan_->bytes[a.type] <= room - a.offset;
+    };
+    // The bytes of another layout than the portable one are for the device to compare.
+    auto packed_fits = [&](const Arg& a, uint32_t weight) {
+      const ModelWeight& w = model_.weights[weight];
+      return (w.layout != kPortable || plan_->bytes[a.type] <= w.size) && (a.index == weight || fits(a));
     };
     auto same_size = [&](const Arg& a, const Arg& b) {
       return a.kind == Arg::kNone || b.kind == Arg::kNone || plan_->bytes[a.type] == plan_->bytes[b.type];
@@ -128,8 +132,12 @@ class Planner {
     for (uint32_t p = 0; p < model_.programs.size(); ++p)
       for (uint32_t t = 0; t < model_.programs[p].tasks.size(); ++t) {
         const ModelTask& task = model_.programs[p].tasks[t];
-        bool good = std::all_of(task.operands.begin(), task.operands.end(), fits) &&
-                    std::all_of(task.results.begin(), task.results.end(), fits);
+        bool good = std::all_of(task.results.begin(), task.results.end(), fits);
+        for (size_t i = 0; i < task.operands.size(); ++i) {
+          const uint32_t packed = task.kernel_weights.empty() ? REGIE_NONE : task.kernel_weights[i];
+          good =
+              good && (packed == REGIE_NONE ? fits(task.operands[i]) : packed_fits(task.operands[i], packed));
+        }
         if (task.kind == TaskKind::kCopy) good = good && same_size(task.operands[0], task.results[0]);
         if (task.kind == TaskKind::kIf) good = good && plan_->bytes[task.operands[0].type] == 1;
         for (const std::vector<Arg>& list : task.program_results)

@@ -179,9 +179,11 @@ Result<Tensor> parse_elements(Lexer& lexer, regie_elem elem, std::span<const int
   };
   std::vector<std::string> strings;
   Tensor tensor;
-  if (elem != REGIE_STRING) tensor = Tensor::zeros(elem, dims);
-  if (elem != REGIE_STRING && !tensor)
-    return Status::error(REGIE_OUT_OF_MEMORY, "no memory for a constant", lexer.place(at));
+  if (elem != REGIE_STRING) {
+    Result<Tensor> made = Tensor::try_zeros(elem, dims, "this constant");
+    if (!made.ok()) return Status::error(made.status().code(), made.status().message(), lexer.place(at));
+    tensor = std::move(made).value();
+  }
   uint64_t done = 0;
   uint32_t depth = 0;
   bool separated = true;  // an element or '[' may come
@@ -227,7 +229,12 @@ Result<Tensor> parse_tensor_data(Lexer& lexer, regie_elem elem, std::span<const 
   lexer.next();
   REGIE_ASSIGN(Token digest, lexer.expect(TokenKind::kString, "a digest"));
   REGIE_TRY(lexer.expect(")"));
-  return options.constants ? options.constants(digest.text, elem, dims) : Tensor();
+  if (!options.constants) return Tensor();
+  Result<Tensor> found = options.constants(digest.text, elem, dims);
+  if (found.ok()) return found;
+  Status status = std::move(found).status();
+  status.set_where(lexer.place(digest));
+  return status;
 }
 
 namespace {

@@ -166,6 +166,9 @@ Status GraphParser::finish_node(Node node) {
 }
 
 Status GraphParser::open_region(Node owner) {
+  if (frames_.size() >= options_.max_depth)
+    return lex_.error(lex_.peek(), "regions are nested deeper than " + std::to_string(options_.max_depth) +
+                                       "; split the model");
   lex_.next();
   std::string name;
   if (lex_.accept("@")) {

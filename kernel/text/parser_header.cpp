@@ -37,6 +37,8 @@ Status GraphParser::symbols() {
     if (lex_.peek().kind == TokenKind::kInteger) {
       REGIE_ASSIGN(upper, read_int64(lex_, lex_.next()));
     }
+    if (lower < 0)
+      return lex_.error(t, "the range of " + std::string(t.text) + " begins below 0, and no dimension does");
     bool data = lex_.accept("data");
     if (g_.dims().symbol(t.text, lower, upper, data) == REGIE_DIM_UNKNOWN)
       return lex_.error(t, "the range of " + std::string(t.text) + " is empty");

@@ -9,7 +9,7 @@ Status check_round_trip(const Graph& graph) {
   for (uint32_t v = 0; v < graph.value_count(); ++v)
     if (graph.is_constant(v) && graph.tensor(v)) by_digest.emplace(graph.tensor(v).digest(), v);
   ParseOptions options;
-  options.constants = [&](std::string_view digest, regie_elem, std::span<const int64_t>) {
+  options.constants = [&](std::string_view digest, regie_elem, std::span<const int64_t>) -> Result<Tensor> {
     auto it = by_digest.find(digest);
     return it == by_digest.end() ? Tensor() : graph.tensor(it->second);
   };

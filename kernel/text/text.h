@@ -26,10 +26,13 @@ std::string print_type(const Graph& graph, const regie_type& type);
 struct ParseOptions {
   // Finds the bytes of a constant printed as digest("..."); without it, or where it gives an empty Tensor,
   // the constant is abstract (its type alone).
-  std::function<Tensor(std::string_view digest, regie_elem elem, std::span<const int64_t> dims)> constants;
+  std::function<Result<Tensor>(std::string_view digest, regie_elem elem, std::span<const int64_t> dims)>
+      constants;
+  // Regions in each other, the graph's own included; deeper ones are refused where they begin.
+  size_t max_depth = SIZE_MAX;
 };
-// A sound graph (ir/verify.h), or INVALID_INPUT "file:line:column: ..." with what was expected. Depth, size
-// and numbers are limited by memory only: nested regions cost no stack.
+// A sound graph (ir/verify.h), or INVALID_INPUT "file:line:column: ..." with what was expected. Size and
+// numbers are limited by memory only: nested regions cost no stack.
 Result<std::unique_ptr<Graph>> parse(std::string_view text, const std::string& file_name,
                                      const ParseOptions& options = {});
 // All graphs of a file, in order.

@@ -208,6 +208,21 @@ TEST_P(Kernels, AllowTheAliasesThatTheEngineAllows) {
   }
 }
 
+// A model file may name any packed weight for any operand; its size is all that a device knows of it.
+TEST_P(Kernels, RefuseOperandsThatAreTooShort) {
+  NodePtr n = node(2);
+  if (!n) return;
+  const Kernel kernel = backend.engine.compile(*n);
+  for (uint32_t i = 0; i < n->operands.size(); ++i) {
+    if (n->operands[i].elem == REGIE_ELEM_UNKNOWN) continue;
+    Kernel bad = kernel;
+    std::erase_if(bad.weights, [&](const PackedWeight& w) { return w.operand == i; });
+    bad.weights.push_back({i, std::vector<std::byte>(4), "opaque:conformance:0"});
+    EXPECT_THROW(backend.device.run(bad, *n), std::runtime_error) << "operand " << i << " of four bytes";
+  }
+  EXPECT_LE(error(kernel, *n), kTolerance) << "the device is as before";
+}
+
 TEST_P(Kernels, SurviveDamage) {
   NodePtr n = node(2);
   if (!n) return;

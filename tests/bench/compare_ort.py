@@ -236,6 +236,18 @@ def tiny_opt(args, work):
     return statistics.median(times)
 
 
+PAGE = """# Benchmarks
+
+Regie beside ONNX Runtime on one machine, measured in one run with the engines taking turns: `tests/bench/compare_ort.py` says how,
+and wrote this page. p50 is the median latency; *start* is loading an offline model (or creating a session from .onnx) and the first
+inference, in a new process; *peak* is the greatest resident memory of such a process, both driven from the same Python; *arena /
+bound* is the memory plan against the greatest sum of bytes live at one time; *reference kernels* is their share of the time in
+kernels; *left* counts batch normalizations and activations that stand alone behind a convolution, and layer normalizations and
+GELUs that are still in parts. A ratio below 1 is in Regie's favour. What misses its target is said so.
+
+"""
+
+
 def machine():
     cpu = next((l.split(":", 1)[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.processor())
     return f"{cpu}, {os.cpu_count()} processors, {platform.system()} {platform.release()}"
@@ -318,12 +330,17 @@ def main():
     parser.add_argument("--json", type=pathlib.Path, help="write every figure here")
     parser.add_argument("--turns", type=int, default=6, help="blocks of runs that each engine gets")
     parser.add_argument("--starts", type=int, default=3, help="new processes of each engine")
+    parser.add_argument("--from-json", type=pathlib.Path, action="append", default=[], help="figures of earlier runs, to be joined")
     parser.add_argument("--no-scale", action="store_true", help="leave the large graphs and regie opt out")
     parser.add_argument("--no-models", action="store_true", help="only those")
     args = parser.parse_args()
     args.build = args.build.resolve()
     command = " ".join(["tests/bench/compare", *sys.argv[1:]])
     rows, scales, opt_ms, failed = [], [], None, []
+    for earlier in args.from_json:
+        known = json.loads(earlier.read_text())
+        rows += [r for r in known["models"] if r["model"] not in {k["model"] for k in rows}]
+        scales, opt_ms, failed = scales or known["scale"], opt_ms or known["opt_ms"], failed + known["failed"]
     with tempfile.TemporaryDirectory(prefix="regie-compare-") as folder:
         work = pathlib.Path(folder)
         paths = [] if args.no_models else sorted(args.models.glob("*.onnx"))
@@ -347,13 +364,14 @@ def main():
                 f"reference {100 * row['compile']['reference_share']:.2f} %",
                 flush=True,
             )
-        if not args.no_scale:
+        rows.sort(key=lambda r: r["model"])
+        if not args.no_scale and not scales:
             scales, opt_ms = scale(args, work), tiny_opt(args, work)
     text = table(args, rows, scales, opt_ms, command)
     text += "".join(f"\nNot measured: {f}\n" for f in failed)
     print(text)
     if args.out:
-        args.out.write_text(text)
+        args.out.write_text(PAGE + text)
     if args.json:
         args.json.write_text(json.dumps({"models": rows, "scale": scales, "opt_ms": opt_ms, "failed": failed}, indent=1))
     sys.exit(0 if not failed and all(t[3] for t in targets(rows, scales, opt_ms)) else 1)

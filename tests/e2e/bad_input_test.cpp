@@ -6,6 +6,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "model/file.h"
 #include "regie_test_paths.h"
 #include "support/process.h"
 
@@ -46,6 +47,9 @@ std::string stage(const std::string& passes) {
 std::vector<Case> cases() {
   auto model = [](std::string bytes) {
     return [bytes](Scratch& s) { return "compile " + shell_word(s.write("broken.onnx", bytes)) + " -o OUT"; };
+  };
+  auto text = [](std::string graph) {
+    return [graph](Scratch& s) { return "compile " + shell_word(s.write("g.rg", graph)) + " -o OUT"; };
   };
   std::string digits = slurp(kDigits), random;
   for (uint32_t i = 0, x = 12345; i < 4096; ++i)
@@ -116,8 +120,8 @@ std::vector<Case> cases() {
        [](Scratch& s) { return compile_pipeline(s, stage("\"fold-constant\"")); },
        {"p.toml:5", "fold-constant", "fold-constants"}},
       {"pipeline: impossible order",
-       [](Scratch& s) { return compile_pipeline(s, stage("\"infer-shapes\", \"plan-greedy\"")); },
-       {"plan-greedy", "scheduled"}},
+       [](Scratch& s) { return compile_pipeline(s, stage("\"infer-shapes\", \"plan-packed\"")); },
+       {"plan-packed", "scheduled"}},
       {"pipeline: not to the end",
        [](Scratch& s) { return compile_pipeline(s, stage("\"infer-shapes\"")); },
        {"placed"}},
@@ -255,6 +259,64 @@ std::vector<Case> cases() {
                 " --passes infer-shapes";
        },
        {"Rleu"}},
+      {"run: more than there is memory",
+       [](Scratch&) { return "run " + shell_word(good_rgm()) + " --random 1 --shape x=10000000000,1,8,8"; },
+       {"input 'x', f32[10000000000,1,8,8], takes 2560000000000 bytes"}},
+      {"text: regions too deep",
+       [](Scratch& s) {
+         std::string text = "graph @g(%c: bool[], %x: f32[2]) -> (%y) {\n", end;
+         for (int i = 0; i < 20000; ++i) {
+           text += "%y: f32[2] = If(%c, %c, %x) region @then_branch(%c: bool[], %x: f32[2]) -> (%y) {\n";
+           end += "} region @else_branch(%c: bool[], %x: f32[2]) -> (%x) {}\n";
+         }
+         return "compile " + shell_word(s.write("deep.rg", text + "%y: f32[2] = Relu(%x)\n" + end + "}\n")) +
+                " -o OUT";
+       },
+       {"deep.rg:65:", "nested deeper than 64"}},
+      {"text: a dimension below 0",
+       text("graph @g(%x: f32[N]) -> (%y) where N in -5..2 {\n  %y: f32[N] = Relu(%x)\n}\n"),
+       {"g.rg:1:", "N", "below 0"}},
+      {"text: an input without rank",
+       text("graph @g(%x: f32[*]) -> (%y) {\n  %y = Relu(%x)\n}\n"),
+       {"g.rg", "Relu", "rank of value 'x'"}},
+      {"text: a tensor beyond all addresses",
+       text("graph @g(%x: f32[4611686018427387904,4]) -> (%y) {\n  %y: f32[4611686018427387904,4] = "
+            "Relu(%x)\n}\n"),
+       {"g.rg", "'x', f32[4611686018427387904,4], is larger than an address"}},
+      {"text: a result beyond all addresses",
+       text("graph @g(%x: f32[1]) -> (%y) {\n  %s: const i64[2] = [4294967296, 4294967296]\n"
+            "  %y: f32[4294967296,4294967296] = Expand(%x, %s) @name(\"big\")\n}\n"),
+       {"g.rg", "node 'big' (Expand)", "larger than an address"}},
+      {"text: an alias of an input",
+       text("graph @g(%x: f32[2]) -> (%y, %x as \"xx\") {\n  %y: f32[2] @alias(%x, 0) = Neg(%x) "
+            "@name(\"n\")\n}\n"),
+       {"g.rg", "node 'n' (Neg)", "@alias"}},
+      {"text: an alias of a constant",
+       text("graph @g(%x: f32[2]) -> (%c) {\n  %w: const f32[2] = [1.0, 2.0]\n"
+            "  %a: f32[2] @alias(%w, 0) = Neg(%x)\n  %c: f32[2] = Add(%a, %w)\n}\n"),
+       {"g.rg", "'a'"}},
+      {"text: an alias that ends beyond its base",
+       text("graph @g(%x: f32[4]) -> (%d) {\n  %a: f32[4] = Relu(%x)\n"
+            "  %b: f32[8] @alias(%a, 0) = Concat(%a, %a) {axis=0} @name(\"n\")\n  %d: f32[8] = Neg(%b)\n}\n"),
+       {"g.rg", "node 'n' (Concat)", "@alias"}},
+      {"text: an alias of what is still read",
+       text(
+           "graph @g(%x: f32[2]) -> (%c) {\n  %a: f32[2] = Relu(%x) @name(\"m\")\n"
+           "  %b: f32[2] @alias(%a, 0) = Neg(%a) @name(\"n\")\n  %c: f32[2] = Add(%a, %b) @name(\"o\")\n}\n"),
+       {"g.rg", "node 'o' (Add)", "node 'n' (Neg)", "overwritten", "@alias"}},
+      {"text: an alias of an output",
+       text("graph @g(%x: f32[2]) -> (%a, %b) {\n  %a: f32[2] = Relu(%x)\n"
+            "  %b: f32[2] @alias(%a, 0) = Neg(%a) @name(\"n\")\n}\n"),
+       {"g.rg", "node 'n' (Neg)", "overwritten", "@alias"}},
+      {"text: two live values in one place",
+       text("graph @g(%x: f32[4]) -> (%c) {\n  %a: f32[4] = Relu(%x)\n"
+            "  %b: f32[4] @alias(%a, 0) = Softmax(%a) {axis = 0} @name(\"n\")\n"
+            "  %t: f32[4] @alias(%a, 0) = Sigmoid(%a) @name(\"o\")\n  %c: f32[4] = Add(%b, %t)\n}\n"),
+       {"g.rg", "node 'o' (Sigmoid)", "overwritten", "@alias"}},
+      {"text: placed on an engine that the target does not have",
+       text("graph @g(%x: f32[2]) -> (%y) on \"tpu\" = \"tpu0\" 1 space 1, \"cpu\" = \"cpu\" 0 space 0 {\n"
+            "  %y: f32[2] = Relu(%x) @name(\"n\") @engine(\"tpu\")\n}\n"),
+       {"g.rg", "node 'n' (Relu)", "'tpu'", "host_cpu"}},
       {"check: unknown key",
        [](Scratch& s) {
          return "check " +
@@ -328,6 +390,61 @@ TEST(BadInput, AnyFlippedByteOfAnOfflineModelIsNoticedOrHarmless) {
     }
   }
   EXPECT_GT(refused, tried / 2);
+}
+
+// The portable graph of a sound file against weights that are not its constants'.
+TEST(BadInput, WeightsThatAreNotThePortableGraphs) {
+  const std::shared_ptr<const Model> good = load_model(good_rgm()).value();
+  ASSERT_GE(good->portable_constants.size(), 2u);
+  const uint32_t first = good->portable_constants.begin()->second;
+  using Change = std::function<void(Model*, std::vector<std::byte>*)>;
+  struct Spoilt {
+    const char* name;
+    Change change;
+    const char* says;
+  };
+  const Spoilt all[] = {
+      {"a flipped bit",
+       [&](Model* m, std::vector<std::byte>* bytes) { (*bytes)[m->weights[first].offset] ^= std::byte{1}; },
+       "has other bytes there"},
+      {"another constant",
+       [](Model* m, std::vector<std::byte>*) {
+         std::swap(m->portable_constants.begin()->second, std::next(m->portable_constants.begin())->second);
+       },
+       " bytes there"},
+      {"too short",
+       [&](Model* m, std::vector<std::byte>*) {
+         m->weights.push_back({m->weights[first].offset, 4, "portable", ""});
+         m->portable_constants.begin()->second = static_cast<uint32_t>(m->weights.size() - 1);
+       },
+       "elements, but has 4 bytes"},
+      {"packed",
+       [&](Model* m, std::vector<std::byte>*) {
+         ModelWeight w = m->weights[first];
+         w.layout = "opaque:e:1";
+         m->weights.push_back(w);
+         m->portable_constants.begin()->second = static_cast<uint32_t>(m->weights.size() - 1);
+       },
+       "elements, but has"},
+      {"none",
+       [](Model* m, std::vector<std::byte>*) { m->portable_constants.erase(m->portable_constants.begin()); },
+       "is not in the file"},
+  };
+  for (const Spoilt& s : all) {
+    SCOPED_TRACE(s.name);
+    Scratch scratch;
+    Model m = *good;
+    std::vector<std::byte> bytes(good->weight_bytes.begin(), good->weight_bytes.end());
+    s.change(&m, &bytes);
+    m.weight_bytes = bytes;
+    ASSERT_TRUE(save_model(m, scratch.path("m.rgm")).ok());
+    ProcessResult r = run_regie("compile " + shell_word(scratch.path("m.rgm")) + " -o " +
+                                shell_word(scratch.path("out.rgm")));
+    EXPECT_EQ(r.exit_code, 2) << r.err;
+    EXPECT_NE(r.err.find("m.rgm"), std::string::npos) << r.err;
+    EXPECT_NE(r.err.find(s.says), std::string::npos) << r.err;
+    EXPECT_FALSE(std::filesystem::exists(scratch.path("out.rgm")));
+  }
 }
 
 TEST(BadInput, FullDiskLeavesNothing) {

@@ -22,7 +22,7 @@ const std::string kDigits = std::string(REGIE_TEST_MODELS_DIR) + "/digits/digits
 // scheduler; memory; engine and device (two of them).
 const char* const kPlugins[] = {"frontends/onnx",           "ops/standard",        "passes/remove-identity",
                                 "passes/fold-constants",    "passes/infer-shapes", "passes/place-by-priority",
-                                "passes/schedule-in-order", "passes/plan-greedy",  "passes/insert-copies",
+                                "passes/schedule-in-order", "passes/plan-packed",  "passes/insert-copies",
                                 "backends/host_cpu",        "backends/null"};
 
 void must(const std::string& command) {

@@ -309,6 +309,11 @@ def tile(v):
     return [Case({"x": f32(2, 3)}, {"r": i64(2, 3)}), Case({"x": f32(1, 2, 1)}, {"r": i64(1, 1, 4)})]
 
 
+def loss(results):
+    classes = np.array([1, 0, 3])
+    return [Case({"x": f32(3, 4), "t": classes}, {"w": np.abs(f32(4))}, results), Case({"x": f32(3, 4), "t": classes}, outputs=results, reduction="none"), Case({"x": f32(3, 4), "t": classes}, outputs=1, ignore_index=0)]
+
+
 # By operator: the first operator set of the oldest version that is read, and its cases there.
 OPERATORS = {
     "Acos": (7, within(-1, 1)), "Acosh": (9, within(1, 4)), "Asin": (7, within(-1, 1)), "Asinh": (9, within(-3, 3)), "Atan": (7, within(-3, 3)), "Atanh": (9, within(-0.9, 0.9)),
@@ -344,6 +349,6 @@ OPERATORS = {
     "Einsum": (12, einsum), "Det": (11, lambda v: [Case({"x": f32(2, 4, 4)})]), "DFT": (17, dft), "STFT": (17, stft), "HannWindow": (17, windows), "HammingWindow": (17, windows),
     "BlackmanWindow": (17, windows), "MelWeightMatrix": (17, mel), "QuantizeLinear": (10, quantize), "DequantizeLinear": (10, dequantize),
     "DynamicQuantizeLinear": (11, lambda v: [Case({"x": f32(3, 4) * 3}, outputs=3)]), "MatMulInteger": (10, integer_matmul), "ConvInteger": (10, integer_conv),
-    "QLinearMatMul": (10, linear_matmul), "QLinearConv": (10, linear_conv), "Attention": (23, attention), "SwiGLU": (28, lambda v: [Case({"a": f32(3, 4), "b": f32(3, 4)}), Case({"a": f32(3, 4), "b": f32(3, 4)}, alpha=0.5)]),
+    "QLinearMatMul": (10, linear_matmul), "QLinearConv": (10, linear_conv), "NegativeLogLikelihoodLoss": (12, lambda v: loss(1)), "SoftmaxCrossEntropyLoss": (12, lambda v: loss(2)), "BitCast": (26, lambda v: [Case({"x": f32(3, 4)}, to=TensorProto.INT32)]), "Attention": (23, attention), "SwiGLU": (28, lambda v: [Case({"a": f32(3, 4), "b": f32(3, 4)}), Case({"a": f32(3, 4), "b": f32(3, 4)}, alpha=0.5)]),
     "TensorScatter": (24, lambda v: [Case({"c": f32(2, 6, 3), "u": f32(2, 2, 3), "i": i64(1, 5)}, mode="circular"), Case({"c": f32(2, 6, 3), "u": f32(2, 2, 3)})]), "RotaryEmbedding": (23, rotary),
 }

@@ -144,6 +144,8 @@ class Check:
         (self.work / "dumped.rgm").unlink()
         left = set()
         for line in sorted(dump.iterdir())[-1].read_text().splitlines():
+            if not re.match(r"  %", line):
+                continue  # the head of the graph, or a scalar within a fused chain
             for quoted, plain in VALUE.findall(line.split(" = ")[0]):
                 left.add(quoted.replace('\\"', '"').replace("\\\\", "\\") or plain)
         names = [t for t in self.tensors if t in left]

@@ -160,7 +160,8 @@ class Detector(nn.Module):
             x = F.silu(layer(x))
             y = head(x)
             rows, columns = y.shape[2], y.shape[3]
-            grid_y, grid_x = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
+            kind = torch.float32 if number else torch.int64  # both are written
+            grid_y, grid_x = torch.meshgrid(torch.arange(rows, dtype=kind), torch.arange(columns, dtype=kind), indexing="ij")
             grid = torch.stack((grid_x, grid_y), 2).reshape(1, -1, 2).float()
             y = y.flatten(2).permute(0, 2, 1)
             centre = (y[..., :2].sigmoid() * 2 - 0.5 + grid) * 4 * 2 ** number

@@ -2,7 +2,7 @@
 quantised numbers."""
 import numpy as np
 
-from cases import numpy_type
+from cases import ELEMS, numpy_type
 
 FLOATS = ["f32", "f32", "f32", "f64", "f16", "bf16"]
 I64 = np.int64
@@ -25,6 +25,9 @@ def unary(writer, v):
     for elem in ("f32", "i32", "i8", "u8", "i64", "f64"):
         writer.add("Sign", [v.tensor(elem, v.shape(), -2, 2)])
         writer.add("Shrink", [v.tensor(elem, v.shape(), -3, 3)], lambd=1.0, bias=float(v.integer(0, 1)))
+    for source, target in (("f32", "i32"), ("i64", "f64"), ("u8", "i8"), ("f16", "u16"), ("u32", "f32")):
+        x = v.tensor(source, v.shape(), 0, 9)
+        writer.known("BitCast", [x], [x.view(numpy_type(target))], to=ELEMS[target][0])
     for elem in ("f32", "f64", "f16"):
         special = np.array([1, np.nan, np.inf, -np.inf, 0], numpy_type(elem))
         writer.add("IsNaN", [special])
@@ -43,6 +46,12 @@ def unary(writer, v):
     for elem in ("u8", "u32", "u64"):
         writer.add("BitShift", [v.tensor(elem, (3, 4), 0, 99), v.tensor(elem, (4,), 0, 5)], direction=v.choose(["LEFT", "RIGHT"]))
     writer.add("BitShift", [np.array([200, 3], np.uint16), np.array([2, 1], np.uint16)], direction="RIGHT", runtime=False)
+    # Signed ones came with operator set 28: the right shift keeps the sign.
+    for elem, bits in (("i8", 8), ("i32", 32), ("i64", 64)):
+        x, y = v.tensor(elem, (3, 4), -99, 99), np.array([0, 1, 5, bits], numpy_type(elem))
+        far = y >= bits
+        writer.known("BitShift", [x, y], [np.where(far, np.where(x < 0, -1, 0), x >> np.where(far, 0, y)).astype(x.dtype)], direction="RIGHT")
+        writer.known("BitShift", [x, y], [np.where(far, 0, x << np.where(far, 0, y)).astype(x.dtype)], direction="LEFT")
     for _ in range(20):
         shape = v.shape(1, 4)
         x = v.tensor(v.choose(FLOATS), shape)
@@ -270,6 +279,15 @@ def products(writer, v):
                     dims[hidden:hidden] = [2, 3]
                 operands.append(v.tensor(elem, dims))
             writer.add("Einsum", operands, equation=equation, tolerance=1e-4, reference=elem != "i32")
+    for _ in range(25):
+        shape = (v.integer(1, 3), v.integer(2, 4), *v.shape(0, 2, zeros=False))
+        scores, classes = v.tensor("f32", shape, -3, 0), v.rng.integers(0, shape[1], (shape[0], *shape[2:])).astype(I64)
+        weight = v.tensor("f32", (shape[1],), 0.2, 1.5) if v.flag() else None
+        given = {"reduction": v.choose(["mean", "sum", "none"])}
+        if v.flag() and (classes != 0).any():
+            given["ignore_index"] = 0
+        writer.add("NegativeLogLikelihoodLoss", [scores, classes, weight], reference=False, tolerance=1e-4, **given)
+        writer.add("SoftmaxCrossEntropyLoss", [scores, classes, weight], results=v.choose([1, 2]), reference=False, tolerance=1e-4, **given)
     for n in (1, 2, 3, 5):
         writer.add("Det", [v.tensor("f32", (2, n, n))], tolerance=1e-4)
     for _ in range(25):

@@ -28,6 +28,11 @@ from onnx.backend.test.runner import Runner
 
 KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted", "light")
 SECONDS = 120
+# Tests whose expected values are less exact than the suite's tolerance: the absolute tolerance that they are good for, and why.
+INEXACT = {
+    f"test_dft{kind}{opset}": (1e-6, "expected is NumPy's rounding in single precision where the exact value is 0")
+    for kind in ("", "_axis", "_inverse", "_irfft", "_rfft") for opset in ("", "_opset19")
+}
 
 
 def load(path, type_proto):
@@ -177,8 +182,9 @@ def collect(kinds, engines, pattern):
                 continue
             domains[kind, case.name] = domain_of(case)
             model, sets = sets_of(case)
+            atol = max(case.atol, INEXACT.get(case.name, (0, ""))[0])
             for e in engines:
-                found[e][kind, case.name] = workers[e].run(model, sets, case.rtol, case.atol)
+                found[e][kind, case.name] = workers[e].run(model, sets, case.rtol, atol)
     for w in workers.values():
         w.close()
     return found, domains

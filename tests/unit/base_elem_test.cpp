@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
 #include <set>
 #include <thread>
 
@@ -52,8 +53,26 @@ TEST(BaseElem, ZerosAreAlignedAndZero) {
   EXPECT_EQ(t.as<float>()[14], 2.5f);
   EXPECT_NE(Tensor::zeros(REGIE_F32, std::vector<int64_t>{0, 4}).data(), nullptr);
   EXPECT_EQ(Tensor::zeros(REGIE_F32, {}).count(), 1);
-  EXPECT_FALSE(Tensor::zeros(REGIE_F64, std::vector<int64_t>{INT64_MAX, 8}));  // no memory: empty, no crash
   EXPECT_EQ(Tensor().bytes(), 0u);
+}
+
+// More than there is: said with a name and the bytes, or thrown; never a tensor without data.
+TEST(BaseElem, NoMemoryCannotBeOverlooked) {
+  const std::vector<int64_t> beyond = {INT64_MAX, 8}, large = {int64_t{1} << 40, 8};
+  const std::pair<std::vector<int64_t>, const char*> cases[] = {
+      {beyond, "weight 'w', f64[9223372036854775807,8], takes 18446744073709551615 bytes"},
+      {large, "weight 'w', f64[1099511627776,8], takes 70368744177664 bytes"}};
+  for (const auto& [dims, says] : cases) {
+    const Result<Tensor> made = Tensor::try_zeros(REGIE_F64, dims, "weight 'w'");
+    ASSERT_FALSE(made.ok());
+    EXPECT_EQ(made.status().code(), REGIE_OUT_OF_MEMORY);
+    EXPECT_EQ(made.status().message().find(says), 0u) << made.status().message();
+    EXPECT_THROW(Tensor::zeros(REGIE_F64, dims), std::bad_alloc);
+    double some = 0;
+    const regie_tensor view{REGIE_F64, 0, 2, dims.data(), nullptr, &some, 8};
+    EXPECT_EQ(Tensor::try_copy(view, "weight 'w'").status().code(), REGIE_OUT_OF_MEMORY);
+    EXPECT_THROW(Tensor::copy(view), std::bad_alloc);
+  }
 }
 
 TEST(BaseElem, CopiesFollowStridesAndOwnStrings) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -52,6 +53,31 @@ TEST_F(BaseFile, MapsAndReads) {
   EXPECT_TRUE(MappedFile::open(path("empty"))->bytes().empty());
   put("text", std::string(200000, 'x'));
   EXPECT_EQ(read_text_file(path("text"))->size(), 200000u);
+}
+
+// Whatever ends a process while it writes: nothing is left beside what was there.
+TEST_F(BaseFile, AKilledWriterLeavesNothing) {
+  put("old", "old");
+  for (const int signal : {SIGKILL, SIGTERM, SIGINT}) {
+    for (const char* name : {"old", "new"}) {
+      const pid_t child = fork();
+      ASSERT_GE(child, 0);
+      if (child == 0) {
+        (void)write_file_atomically(path(name), [&](const AppendBytes& append) {
+          const std::string much(1 << 20, 'x');
+          Status s = append(much.data(), much.size());
+          raise(signal);
+          return s;
+        });
+        _exit(0);
+      }
+      int how = 0;
+      ASSERT_EQ(waitpid(child, &how, 0), child);
+      EXPECT_TRUE(WIFSIGNALED(how) && WTERMSIG(how) == signal);
+      EXPECT_EQ(entries(), 1u) << "after signal " << signal << " while writing " << name;
+      EXPECT_EQ(get("old"), "old");
+    }
+  }
 }
 
 TEST_F(BaseFile, UnreadableFilesSayPathAndReason) {

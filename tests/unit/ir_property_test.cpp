@@ -40,7 +40,8 @@ void expect_round_trip(const Graph& g, const std::string& context,
     options.inline_elements = inline_elements;
     std::string text = print(g, options);
     ParseOptions parse_options;
-    parse_options.constants = [&](std::string_view digest, regie_elem, std::span<const int64_t>) {
+    parse_options.constants = [&](std::string_view digest, regie_elem,
+                                  std::span<const int64_t>) -> Result<Tensor> {
       for (uint32_t v = 0; v < g.value_count(); ++v)
         if (g.is_constant(v) && g.tensor(v) && g.tensor(v).digest() == digest) return g.tensor(v);
       return Tensor();

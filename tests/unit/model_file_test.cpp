@@ -236,6 +236,64 @@ TEST_F(ModelFile, HostileBytesAreRefusedOrHarmless) {
   EXPECT_LT(accepted, 3900u);
 }
 
+// Sound files whose weights are too small for what reads them, or are packed for another reader. What is
+// opaque is the device's to compare, where a kernel names it as packed; nobody else may read it.
+TEST_F(ModelFile, WeightsAreAsLargeAsTheirReadersTakeThem) {
+  auto model = [](std::string layout, bool as_kernel_weight, bool as_operand, int64_t floats) {
+    ModelBuilder b;
+    const uint32_t cpu = b.device("cpu", "fake_inline");
+    b.space("host", cpu);
+    const uint32_t t = b.f32({floats});
+    const Arg x = b.input("x", t), own = b.weight(std::vector<float>(static_cast<size_t>(floats)), t);
+    const Arg small = b.weight({1, 2}, t, std::move(layout));
+    b.launch(cpu, 0, "add", {x, as_operand ? small : own}, {b.output("y", t)});
+    if (as_kernel_weight) b.m.programs[0].tasks[0].kernel_weights = {REGIE_NONE, small.index};
+    return b.finish();
+  };
+  struct Case {
+    const char* layout;
+    bool as_kernel_weight, as_operand;
+    int64_t floats;
+    const char* says;  // "": it is right
+  };
+  const Case cases[] = {
+      {"portable", true, false, 2, ""},
+      {"portable", true, true, 2, ""},
+      {"portable", false, true, 2, ""},
+      {"portable", true, false, 3, "its weight has 8 bytes, its type takes 12"},
+      {"portable", true, true, 3, "its weight has 8 bytes, its type takes 12"},
+      {"portable", false, true, 3, "12 bytes at 0 are outside of its 8"},
+      {"opaque:e:1", true, false, 3, ""},
+      {"opaque:e:1", true, true, 3, ""},
+      {"opaque:e:1", false, true, 2,
+       "is a packed weight, which nothing but a kernel's packed operand can read"},
+      {"opaque:e:1", false, true, 3,
+       "is a packed weight, which nothing but a kernel's packed operand can read"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(std::string(c.layout) + (c.as_kernel_weight ? " kernel weight" : "") +
+                 (c.as_operand ? " operand" : "") + " of " + std::to_string(c.floats));
+    const std::shared_ptr<Model> m = model(c.layout, c.as_kernel_weight, c.as_operand, c.floats);
+    ASSERT_TRUE(save_model(*m, path_).ok());
+    Result<std::shared_ptr<const Model>> r = load_model(path_);
+    if (!*c.says) {
+      EXPECT_TRUE(r.ok()) << r.status().to_string();
+      continue;
+    }
+    ASSERT_FALSE(r.ok());
+    EXPECT_EQ(r.status().code(), REGIE_CORRUPT);
+    EXPECT_THAT(r.status().to_string(), HasSubstr("task 0 of program 0 (node 't0'): operand 1"));
+    EXPECT_THAT(r.status().to_string(), HasSubstr(c.says));
+  }
+  // In the place of what is computed, or beyond the list.
+  for (const bool beyond : {false, true}) {
+    const std::shared_ptr<Model> m = model("opaque:e:1", true, false, 2);
+    m->programs[0].tasks[0].kernel_weights = {beyond ? REGIE_NONE : 1u, beyond ? 7u : REGIE_NONE};
+    ASSERT_TRUE(save_model(*m, path_).ok());
+    EXPECT_EQ(load_model(path_).status().code(), REGIE_CORRUPT);
+  }
+}
+
 TEST_F(ModelFile, UnwritablePathLeavesNothing) {
   Status s = save_model(*sample(), "/proc/nowhere/model.rgm");
   ASSERT_FALSE(s.ok());

@@ -171,6 +171,62 @@ TEST(ModelPlan, WrittenTwice) {
   EXPECT_THAT(p.check(), HasSubstr("writes a second time what task 0 (node 't0') has written"));
 }
 
+// Values that share one buffer: b lies on a, which is read once more; or on a part of it only.
+TEST(ModelPlan, AValueOverwrittenInItsOwnBuffer) {
+  for (const int fault : {0, 1, 2}) {
+    Plan p;
+    Arg a = p.buffer("a"), b = a, c = p.buffer("c");
+    a.value = 1, b.value = 2, c.value = 3;
+    Arg first = a, last = fault == 2 ? a : b;
+    if (fault == 2) first.type = b.type = p.f32({2}), first.offset = b.offset = 8;  // the second half of it
+    p.launch(p.d, 0, "scale:2", {p.x}, {a});
+    p.launch(p.d, 0, "scale:2", {first}, {b});
+    p.launch(p.d, 0, "add", {fault == 1 ? a : last, last}, {c});
+    p.launch(p.d, 0, "scale:2", {c}, {p.output("y", p.t)});
+    if (fault == 0) {
+      EXPECT_EQ(p.check(), "");
+    } else {
+      EXPECT_THAT(
+          p.check(),
+          HasSubstr("task 2 (node 't2') reads what task 1 (node 't1') has overwritten with another value"));
+    }
+  }
+}
+
+// Values side by side in one buffer do not disturb each other, nor does a reader that does not say which
+// value it means.
+TEST(ModelPlan, ValuesSideBySide) {
+  Plan p;
+  Arg a = p.buffer("a"), low = a, high = a;
+  low.type = high.type = p.f32({2});
+  high.offset = 8;
+  low.value = 1, high.value = 2;
+  p.launch(p.d, 0, "scale:2", {p.x}, {high});
+  p.launch(p.d, 0, "scale:2", {p.x}, {low});
+  p.launch(p.d, 0, "scale:2", {high}, {p.output("z", p.f32({2}))});
+  p.launch(p.d, 0, "scale:2", {a}, {p.output("y", p.t)});
+  EXPECT_EQ(p.check(), "");
+}
+
+TEST(ModelPlan, AnOutputOverwrittenByAnother) {
+  for (const bool over : {false, true}) {
+    Plan p;
+    Arg y = p.output("y", p.t), z = p.output("z", p.t);
+    y.value = 1, z.value = 2;
+    p.m.output_sources[0] = y;
+    if (over) z.index = 0;
+    p.m.output_sources[1] = z;
+    p.launch(p.d, 0, "scale:2", {p.x}, {y});
+    p.launch(p.d, 0, "scale:2", {y}, {z});
+    if (over) {
+      EXPECT_THAT(p.check(),
+                  HasSubstr("the end of the run reads what task 1 (node 't1') has overwritten with another"));
+    } else {
+      EXPECT_EQ(p.check(), "");
+    }
+  }
+}
+
 TEST(ModelPlan, ResultOverAPartOfAnOperand) {
   Plan p;
   const Arg a = p.buffer("a"), b = p.buffer("b");

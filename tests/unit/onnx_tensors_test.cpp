@@ -127,7 +127,24 @@ TEST_F(OnnxTensors, SparseInitializersBecomeDense) {
       HasSubstr("indices"));
   EXPECT_THAT(bad(holding_sparse(sparse({1 << 20, 1 << 20}, floats("w", {1}, {5}), longs("", {1}, {0}))),
                   REGIE_LIMIT),
-              HasSubstr("2 GiB"));
+              HasSubstr("store it dense in an external file"));
+  // The limit is for all of them together: each of these is small enough alone.
+  auto many = [](size_t count) {
+    Graph g;
+    Message concat =
+        Message().text(4, "Concat").message(5, Message().text(1, "axis").number(3, 0).number(20, 2));
+    for (size_t i = 0; i < count; ++i) {
+      const std::string name = "w" + std::to_string(i);
+      g.sparse.push_back(sparse({1 << 22}, floats(name, {1}, {5}), longs("", {1}, {3})));
+      concat.text(1, name);
+    }
+    g.nodes = {concat.text(2, "y")};
+    g.outputs = {Message().text(1, "y")};
+    return model(g);
+  };
+  good(many(2));
+  EXPECT_THAT(bad(many(5), REGIE_LIMIT),
+              AllOf(HasSubstr("'w4'"), HasSubstr("after 67108864 of others"), HasSubstr("16777216 bytes")));
 }
 
 class OnnxExternal : public OnnxTensors {

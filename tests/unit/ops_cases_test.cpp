@@ -342,8 +342,10 @@ void check_symbolic(const std::vector<Case>& cases, bool narrow) {
     }
     Inferred inferred = infer(c.op, c.attrs, operands, static_cast<uint32_t>(c.results.size()), dims);
     if (!inferred.ok()) {
-      if (inferred.code == REGIE_UNSUPPORTED &&
-          (c.op == "Resize" || (c.op == "Squeeze" && operands.size() == 1))) {
+      // Scales that are no fractions of symbols; how deep index tuples are.
+      const bool open = c.op == "Resize" || c.op == "GatherND" || c.op == "ScatterND" ||
+                        (c.op == "Squeeze" && operands.size() == 1);
+      if (inferred.code == REGIE_UNSUPPORTED && open) {
         ++undecided[c.op];
       } else {
         report.add(c, "infer with symbols: " + inferred.message);

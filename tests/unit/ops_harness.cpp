@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <deque>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -60,6 +61,12 @@ struct AttrViews {
           v.v.ints = a.ints.data();
           v.count = static_cast<uint32_t>(a.ints.size());
           break;
+        case REGIE_ATTR_STRINGS:
+          lists.emplace_back();
+          for (const std::string& text : a.strings) lists.back().push_back(str(text));
+          v.v.strs = lists.back().data();
+          v.count = static_cast<uint32_t>(a.strings.size());
+          break;
         case REGIE_ATTR_TENSOR:
           v.v.tensor = &a.tensor.view();
           break;
@@ -71,6 +78,7 @@ struct AttrViews {
   }
   Attrs attrs;
   std::vector<regie_attr> views;
+  std::deque<std::vector<regie_str>> lists;
 };
 
 regie_type type_of(regie_elem elem, const std::vector<regie_dim>& dims) {

@@ -157,9 +157,14 @@ TEST(RuntimeSession, WrongInputsAreNamed) {
   EXPECT_THAT(refused(Floats{{2, 3}, std::vector<float>(6)}.view()),
               HasSubstr("input 'x' must be f32[N,2], but is f32[2,3]: dimension 1 must be 2, not 3"));
   EXPECT_THAT(refused(row({1, 2}).view()),
-              HasSubstr("must be f32[N,2], but is f32[2]: it must have 2 dimensions"));
+              HasSubstr("must be f32[N,2], but is f32 of rank 1: it must have 2 dimensions"));
   Floats good = rows(2);
   regie_tensor t = good.view();
+  for (const int32_t rank : {3, INT32_MAX}) {  // there are only two dimensions to read
+    t.rank = rank;
+    EXPECT_THAT(refused(t), HasSubstr("but is f32 of rank " + std::to_string(rank) + ": it must have 2"));
+  }
+  t = good.view();
   t.elem = REGIE_I32;
   EXPECT_THAT(refused(t), HasSubstr("must be f32[N,2], but is i32[2,2]: the element type differs"));
   t = good.view();
@@ -236,9 +241,35 @@ TEST(RuntimeSession, PackedWeightsAndWeightsOnTheDevice) {
   b.m.programs[0].tasks.back().kernel_weights = {REGIE_NONE, packed.index};
   b.copy(acc, 0, product, near_);
   b.launch(cpu, 0, "packed", {near_, packed}, {b.output("y", t)}, {2});
+  b.m.programs[0].tasks.back().kernel_weights = {REGIE_NONE, packed.index};
   const Answer a = run_once(b.finish(), {row({1, 2})});
   ASSERT_TRUE(a.status.ok()) << a.status.to_string();
   EXPECT_THAT(a.outputs[0].values, ElementsAre(16, 32));
+}
+
+// A constant that a device reads while it prepares is as long as its type at each shape, not at the reference
+// alone.
+TEST(RuntimeSession, AWeightThatIsTooShortAtOtherShapes) {
+  for (const bool packed : {false, true}) {
+    ModelBuilder b;
+    const uint32_t cpu = b.device("cpu", "fake_inline");
+    b.space("host", cpu);
+    b.input("x", 0);
+    const ModelDim n = b.symbol("N", 0, 0, 1, 1000000, 2);
+    const uint32_t t = b.f32({n});
+    b.m.inputs[0].type = t;
+    const Arg x{Arg::kInput, 0, 0, t, false};
+    const Arg w = b.weight({1, 2}, t);
+    b.launch(cpu, 0, "add", {x, w}, {b.output("y", t)});
+    if (packed) b.m.programs[0].tasks.back().kernel_weights = {REGIE_NONE, w.index};
+    Result<std::shared_ptr<Session>> session = open(b.finish());
+    ASSERT_TRUE(session.ok()) << session.status().to_string();
+    std::shared_ptr<Context> context = (*session)->acquire().value();
+    EXPECT_TRUE(run(*context, {row({1, 2})}, 1).status.ok());
+    const Answer longer = run(*context, {Floats{{1000000}, std::vector<float>(1000000)}}, 1);
+    EXPECT_EQ(longer.status.code(), REGIE_CORRUPT) << longer.status.to_string();
+    EXPECT_THAT(longer.status.to_string(), HasSubstr("node 't0'"));
+  }
 }
 
 TEST(RuntimeSession, ScratchInAndOutsideOfThePlan) {

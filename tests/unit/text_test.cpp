@@ -189,7 +189,8 @@ TEST(Text, LargeConstantsPrintAsDigestsAndComeBack) {
   std::string text = print(g);
   EXPECT_THAT(text, HasSubstr("%w: weight f32[100] = digest(\"" + t.digest() + "\")"));
   ParseOptions options;
-  options.constants = [&](std::string_view digest, regie_elem elem, std::span<const int64_t> dims) {
+  options.constants = [&](std::string_view digest, regie_elem elem,
+                          std::span<const int64_t> dims) -> Result<Tensor> {
     EXPECT_EQ(elem, REGIE_F32);
     EXPECT_EQ(dims.size(), 1u);
     return digest == t.digest() ? t : Tensor();

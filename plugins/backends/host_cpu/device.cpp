@@ -235,11 +235,16 @@ regie_status prepare(regie_loaded_kernel* kernel, const regie_tensor* operands, 
         result_count > 0 && std::all_of(results, results + result_count, [](const regie_tensor& t) {
           return t.elem == REGIE_ELEM_UNKNOWN || is_empty(t);
         });
+    const auto* dnnl = std::get_if<DnnlBlob>(&kernel->content);
+    if (!nothing) {
+      regie::sdk::check_bytes(operands, operand_count, "operand", dnnl ? dnnl->packed_operand : REGIE_NONE);
+      regie::sdk::check_bytes(results, result_count, "result");
+    }
     regie_executable* made = nullptr;
     if (nothing)
       made = new regie_executable{threads, regie_executable::Nothing{}};
-    else if (auto* blob = std::get_if<DnnlBlob>(&kernel->content))
-      made = prepare_dnnl(*kernel, *blob, request, threads);
+    else if (dnnl)
+      made = prepare_dnnl(*kernel, *dnnl, request, threads);
     else if (auto* program = std::get_if<PointwiseProgram>(&kernel->content))
       made = new regie_executable{
           threads, std::make_unique<PointwiseRun>(kernel->device->catcher, *program, request, threads)};

@@ -4,12 +4,14 @@
 #include "regie/c/engine.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "executable.h"
 #include "kernel_blob.h"
+#include "lowered_memo.h"
 #include "pointwise_engine.h"
 #include "pointwise_program.h"
 #include "regie/c/pass.h"
@@ -31,7 +33,11 @@ struct regie_engine {
   regie::sdk::WordCatcher catcher;
   Settings settings;
   Engine dnnl;
+  LoweredMemo lowered;
   std::string reason;  // of the last answer
+  // Of the graph that was last asked about: its size, and whether any node gains by a format.
+  uint32_t known_nodes = 0;
+  bool gains = false;
 };
 
 namespace {
@@ -63,10 +69,15 @@ struct Work {
         elements = std::max(elements, static_cast<double>(regie::sdk::count_of(t)));
       if (t.elem != REGIE_ELEM_UNKNOWN && regie::sdk::count_of(t) == 0) empty = true;
     }
-    for (const regie_tensor& t : operands) {
+    for (uint32_t i = 0; i < node.operand_count; ++i) {
+      const regie_tensor& t = operands[i];
       if (t.elem == REGIE_ELEM_UNKNOWN) continue;
       elements = std::max(elements, static_cast<double>(regie::sdk::count_of(t)));
-      if (regie::sdk::count_of(t) == 0) empty = true;
+      // An empty list, of axes for example, is a parameter as any other.
+      const uint32_t kind = graph->values[node.operands[i]].kind;
+      const bool parameter =
+          (kind == REGIE_VALUE_CONSTANT || kind == REGIE_VALUE_WEIGHT) && t.rank == 1 && i > 0;
+      if (regie::sdk::count_of(t) == 0 && !parameter) empty = true;
     }
   }
   Attrs attributes() const { return Attrs(node); }
@@ -94,24 +105,32 @@ struct Work {
 // far even with two reorders around them. Pooling and matrix products have nothing to win.
 Layout choose_layout(const regie_engine& e, const Operation& op) {
   if (e.settings.layout) return *e.settings.layout;
-  return op.kind == Operation::kConvolution ? Layout::kOwn : Layout::kPlain;
+  return op.convolves() ? Layout::kOwn : Layout::kPlain;
 }
 
 struct Choice {
   Operation op;
   Layout layout;
-  Lowered lowered;
-  bool pack = false;  // the weights are constant and oneDNN wants them otherwise than they are
+  const Lowered* lowered;  // of the engine
+  bool pack = false;       // the weights are constant and oneDNN wants them otherwise than they are
+  const Lowered* winograd = nullptr;  // instead, where there is one
 };
 
-Choice choose(const regie_engine& e, const Work& work) {
-  Choice c{work.describe(), Layout::kPlain, {}, false};
+Choice choose(regie_engine& e, const Work& work) {
+  Choice c{work.describe(), Layout::kPlain, nullptr, false};
   if (work.formats.all_plain()) c.layout = choose_layout(e, c.op);
   const bool constant = c.op.weights.ndims && work.operands[c.op.weights_operand].data;
-  c.lowered = lower(e.dnnl.get(), c.op, c.layout, constant);
-  if (constant && !same_layout(c.lowered.weights, c.op.weights)) {
-    c.pack = is_storable(c.lowered.weights);
-    if (!c.pack) c.lowered = lower(e.dnnl.get(), c.op, c.layout, false);
+  c.lowered = &e.lowered.get(e.dnnl.get(), c.op, c.layout, constant);
+  if (constant && !same_layout(c.lowered->weights, c.op.weights)) {
+    c.pack = is_storable(c.lowered->weights);
+    if (!c.pack) c.lowered = &e.lowered.get(e.dnnl.get(), c.op, c.layout, false);
+  }
+  if (c.pack && e.settings.winograd && work.formats.results[0] == kBlocked && suits_winograd(c.op)) {
+    try {
+      c.winograd = &e.lowered.get(e.dnnl.get(), c.op, Layout::kWinograd, true);
+    } catch (const Failure& f) {
+      if (f.code != REGIE_UNSUPPORTED) throw;
+    }
   }
   return c;
 }
@@ -153,7 +172,7 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
         Choice c = choose(*e, work);
         answer->can = 1;
         answer->cost_ns = s.overhead_ns + std::max(c.op.flops / s.flops_per_ns, work.bytes / s.bytes_per_ns);
-        e->reason = "oneDNN " + c.lowered.implementation;
+        e->reason = "oneDNN " + c.lowered->implementation;
         answer->reason = regie::sdk::str(e->reason);
         return;
       } catch (const Failure& f) {
@@ -261,6 +280,9 @@ std::optional<std::string_view> needed_capability() {
 }
 
 void emit_reference(regie_engine& e, const regie_engine_compile& request, const Work& work) {
+  if (!work.formats.all_plain())
+    throw Failure(REGIE_UNSUPPORTED,
+                  std::string(work.op) + " was to be computed in a format in which it cannot be");
   if (std::string problem = reference_problem(e, work); !problem.empty())
     throw Failure(REGIE_UNSUPPORTED, "host_cpu cannot run " + std::string(work.op) + ": " + problem);
   auto reference = regie::sdk::find_reference(e.catcher, work.op);
@@ -286,10 +308,16 @@ void emit_reference(regie_engine& e, const regie_engine_compile& request, const 
 }
 
 void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work& work, const Choice& c) {
-  const std::string blob =
-      write_dnnl_blob(work.op, work.attrs, c.layout, work.operands, work.results, work.formats,
-                      c.pack ? c.op.weights_operand : REGIE_NONE, c.lowered.weights);
-  std::string name = "oneDNN " + c.lowered.implementation;
+  WinogradWeights winograd;
+  if (c.winograd) {
+    winograd.offset = (dnnl_memory_desc_get_size(&c.lowered->weights) + 63) / 64 * 64;
+    winograd.bytes = dnnl_memory_desc_get_size(&c.winograd->weights);
+    winograd.digest = winograd_digest(c.winograd->weights);
+  }
+  const std::string blob = write_dnnl_blob(
+      work.op, work.attrs, c.winograd ? Layout::kWinograd : c.layout, work.operands, work.results,
+      work.formats, c.pack ? c.op.weights_operand : REGIE_NONE, c.lowered->weights, winograd);
+  std::string name = "oneDNN " + (c.winograd ? c.winograd : c.lowered)->implementation;
   if (!work.formats.all_plain()) name += std::string(" ") + format_name(work.formats.results[0]);
   regie_kernel k{};
   k.struct_size = sizeof k;
@@ -299,19 +327,24 @@ void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work&
   k.blob = blob.data();
   k.blob_size = blob.size();
   uint64_t reorders = 0;
-  if (!same_layout(c.op.src, c.lowered.src)) make_reorder(e.dnnl.get(), c.op.src, c.lowered.src, &reorders);
-  if (!same_layout(c.op.dst, c.lowered.dst)) {
-    make_reorder(e.dnnl.get(), c.lowered.dst, c.op.dst, &reorders);
-    if (c.op.residual_operand != REGIE_NONE) make_reorder(e.dnnl.get(), c.op.dst, c.lowered.dst, &reorders);
+  if (!same_layout(c.op.src, c.lowered->src)) make_reorder(e.dnnl.get(), c.op.src, c.lowered->src, &reorders);
+  if (!same_layout(c.op.dst, c.lowered->dst)) {
+    make_reorder(e.dnnl.get(), c.lowered->dst, c.op.dst, &reorders);
+    if (c.op.residual_operand != REGIE_NONE) make_reorder(e.dnnl.get(), c.op.dst, c.lowered->dst, &reorders);
   }
-  k.scratch_bytes = plan_scratch(c.op, c.lowered, reorders).bytes;
+  k.scratch_bytes = plan_scratch(c.op, *(c.winograd ? c.winograd : c.lowered), reorders).bytes;
   if (!c.pack) return regie::sdk::check(request.emit(&request, &k));
 
-  const uint64_t bytes = dnnl_memory_desc_get_size(&c.lowered.weights);
+  const uint64_t bytes =
+      std::max<uint64_t>(dnnl_memory_desc_get_size(&c.lowered->weights), winograd.offset + winograd.bytes);
   const Bytes packed = make_bytes(bytes);
-  reorder_now(e.dnnl.get(), c.op.weights, work.operands[c.op.weights_operand].data, c.lowered.weights,
+  std::memset(packed.get(), 0, bytes);
+  if (c.winograd)
+    reorder_now(e.dnnl.get(), c.op.weights, work.operands[c.op.weights_operand].data, c.winograd->weights,
+                static_cast<char*>(packed.get()) + winograd.offset);
+  reorder_now(e.dnnl.get(), c.op.weights, work.operands[c.op.weights_operand].data, c.lowered->weights,
               packed.get());
-  const std::string layout = "opaque:host_cpu:" + layout_digest(c.lowered.weights);
+  const std::string layout = "opaque:host_cpu:" + layout_digest(c.lowered->weights);
   regie_packed_weight weight{c.op.weights_operand, 64, packed.get(), bytes, regie::sdk::str(layout)};
   k.weight_count = 1;
   k.weights = &weight;
@@ -384,10 +417,19 @@ regie_status compile(regie_engine* e, const regie_engine_compile* request) {
 uint32_t formats(regie_engine* e, const regie_graph* graph, uint32_t node, const regie_engine_shapes* shapes,
                  regie_format_wish* wishes, uint32_t capacity) {
   try {
+    // In a large graph without anything that gains, not every node needs to be looked at closely.
+    constexpr uint32_t kLarge = 4096;
+    if (graph->node_count >= kLarge) {
+      if (e->known_nodes != graph->node_count) {
+        e->known_nodes = graph->node_count;
+        e->gains = std::any_of(graph->nodes, graph->nodes + graph->node_count, gains_by_format);
+      }
+      if (!e->gains) return 0;
+    }
     const Work work(graph, node, *shapes);
     const std::vector<regie_format_wish> all =
-        list_wishes({e->dnnl.get(), e->settings, *graph, work.node, work.op, work.operands, work.results,
-                     work.empty, e->catcher});
+        list_wishes({e->dnnl.get(), e->lowered, e->settings, *graph, work.node, work.op, work.operands,
+                     work.results, work.empty, e->catcher});
     std::copy_n(all.begin(), std::min<size_t>(all.size(), capacity), wishes);
     return static_cast<uint32_t>(all.size());
   } catch (const std::exception&) {

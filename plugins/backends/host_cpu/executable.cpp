@@ -39,7 +39,8 @@ dnnl_memory_desc_t row_major(const dnnl_memory_desc_t& like) {
 const void* packed_bytes(const DnnlBlob& blob, const PrepareRequest& request) {
   const void* data = request.operands[blob.packed_operand].data;
   if (!data) throw Failure(REGIE_INVALID_INPUT, "the packed weight was not handed to prepare");
-  if (request.operands[blob.packed_operand].bytes < blob.packed_bytes)
+  if (request.operands[blob.packed_operand].bytes <
+      std::max(blob.packed_bytes, blob.winograd.offset + blob.winograd.bytes))
     throw Failure(REGIE_CORRUPT, "a packed weight has " +
                                      std::to_string(request.operands[blob.packed_operand].bytes) +
                                      " bytes; its kernel was made for " + std::to_string(blob.packed_bytes));
@@ -62,6 +63,7 @@ Bytes unpack(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& r
     strides[n - 1] = desc.dims[n - 2];
     strides[n - 2] = 1;
   }
+  if (blob.op.op() == "ConvTranspose") swap_channels(desc, t.rank >= 0 && blob.packed.ndims > t.rank);
   const uint64_t bytes = dnnl_memory_desc_get_size(&desc);
   if (t.rank < 0 || static_cast<uint64_t>(regie::sdk::count_of(t)) * 4 != bytes)
     throw Failure(REGIE_CORRUPT, "the packed weight of a kernel has another size than its operand");
@@ -89,7 +91,10 @@ ReferenceRun::ReferenceRun(const regie::sdk::WordCatcher& catcher, const regie::
       operands_(r.operands, r.operands + r.operand_count),
       results_(r.results, r.results + r.result_count),
       kernel_([&] {
-        if (operand_ != REGIE_NONE) operands_[operand_].data = unpacked_.get();
+        if (operand_ != REGIE_NONE) {
+          operands_[operand_].data = unpacked_.get();
+          operands_[operand_].bytes = regie::sdk::bytes_of(operands_[operand_]).value_or(0);
+        }
         return regie::sdk::ReferenceKernel(catcher, find_kernel(catcher, op.op()), op.op(), op.attrs(),
                                            operands_.data(), r.operand_count, r.results, r.result_count);
       }()) {
@@ -195,9 +200,9 @@ regie_status NativeRun::run(const regie_launch& launch, std::string* words) cons
 
 // ---- oneDNN ----
 
-void DnnlRun::add(Memory& memory, int argument, uint32_t operand) {
+void DnnlRun::add(Memory& memory, int argument, uint32_t operand, uint64_t offset) {
   args_.push_back({argument, memory.get()});
-  bound_.push_back({memory.get(), operand});
+  bound_.push_back({memory.get(), operand, offset});
   memories_.push_back(std::move(memory));
 }
 
@@ -212,11 +217,25 @@ void DnnlRun::prepare_weights(dnnl_engine_t engine, const DnnlBlob& blob, const 
     return;
   }
   packed_bytes(blob, request);
+  Layout layout = blob.layout;
+  if (layout == Layout::kWinograd) {
+    try {
+      lowered = lower(engine, op_, layout, true);
+      if (winograd_digest(lowered.weights) == blob.winograd.digest &&
+          dnnl_memory_desc_get_size(&lowered.weights) == blob.winograd.bytes) {
+        weights_offset_ = blob.winograd.offset;
+        return;
+      }
+    } catch (const Failure& f) {
+      if (f.code != REGIE_UNSUPPORTED) throw;
+    }
+    layout = Layout::kPlain;
+  }
   try {
-    lowered = lower(engine, op_, blob.layout, true, &blob.packed);
+    lowered = lower(engine, op_, layout, true, &blob.packed);
   } catch (const Failure& f) {
     if (f.code != REGIE_UNSUPPORTED) throw;
-    lowered = lower(engine, op_, blob.layout, true);
+    lowered = lower(engine, op_, layout, true);
     repacked_ = make_bytes(dnnl_memory_desc_get_size(&lowered.weights));
     reorder_now(engine, blob.packed, packed_bytes(blob, request), lowered.weights, repacked_.get());
   }
@@ -258,7 +277,7 @@ DnnlRun::DnnlRun(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareReques
       args_.push_back({DNNL_ARG_WEIGHTS, weights.get()});
       memories_.push_back(std::move(weights));
     } else {
-      add(weights, DNNL_ARG_WEIGHTS, op_.weights_operand);
+      add(weights, DNNL_ARG_WEIGHTS, op_.weights_operand, weights_offset_);
     }
   }
   if (op_.bias.ndims) {
@@ -302,7 +321,9 @@ void DnnlRun::set_addresses(const regie_launch& launch) {
     if (!plain_residual_ && residual != dst) std::memcpy(dst, residual, dst_bytes_);
   }
   for (const Bound& b : bound_)
-    check(dnnl_memory_set_data_handle(b.memory, launch.operands[b.operand].data), "setting an address");
+    check(
+        dnnl_memory_set_data_handle(b.memory, static_cast<char*>(launch.operands[b.operand].data) + b.offset),
+        "setting an address");
 }
 
 regie_status DnnlRun::run(const regie_launch& launch, dnnl_stream_t stream, std::string* words) {

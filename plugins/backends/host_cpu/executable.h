@@ -93,7 +93,7 @@ class DnnlRun {
   regie_status run(const regie_launch& launch, dnnl_stream_t stream, std::string* words);
 
  private:
-  void add(Memory& memory, int argument, uint32_t operand);
+  void add(Memory& memory, int argument, uint32_t operand, uint64_t offset = 0);
   void prepare_weights(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& request,
                        Lowered& lowered);
   void set_addresses(const regie_launch& launch);
@@ -102,6 +102,7 @@ class DnnlRun {
   struct Bound {
     dnnl_memory_t memory;
     uint32_t operand;
+    uint64_t offset;
   };
   Operation op_;
   ScratchPlan scratch_;
@@ -111,7 +112,7 @@ class DnnlRun {
   Memory scratchpad_, src_, dst_, plain_src_, plain_dst_, plain_residual_;
   Primitive primitive_, reorder_src_, reorder_dst_, reorder_residual_;
   std::vector<dnnl_exec_arg_t> args_, src_args_, dst_args_, residual_args_;
-  uint64_t dst_bytes_ = 0;
+  uint64_t dst_bytes_ = 0, weights_offset_ = 0;
 };
 
 // Plain bytes of a packed weight, for kernels that know no packing.

@@ -151,7 +151,8 @@ std::string layout_digest(const dnnl_memory_desc_t& desc) {
 std::string write_dnnl_blob(std::string_view op, const std::vector<regie_attr>& attrs, Layout layout,
                             const std::vector<regie_tensor>& operands,
                             const std::vector<regie_tensor>& results, const Formats& formats,
-                            uint32_t packed_operand, const dnnl_memory_desc_t& packed) {
+                            uint32_t packed_operand, const dnnl_memory_desc_t& packed,
+                            const WinogradWeights& winograd) {
   BlobWriter out;
   out.raw("RGHC", 4);
   out.put(kVersion);
@@ -166,6 +167,8 @@ std::string write_dnnl_blob(std::string_view op, const std::vector<regie_attr>& 
   write_tensors(out, results, formats.results);
   out.put(packed_operand);
   if (packed_operand != REGIE_NONE) write_layout(out, packed);
+  if (layout == Layout::kWinograd)
+    for (uint64_t n : {winograd.offset, winograd.bytes, winograd.digest}) out.put<uint64_t>(n);
   return out.take();
 }
 
@@ -208,7 +211,7 @@ DnnlBlob read_dnnl_blob(const void* data, uint64_t size) {
   DnnlBlob blob;
   blob.op = regie::sdk::read_op(in);
   uint32_t layout = in.get<uint32_t>();
-  if (layout > static_cast<uint32_t>(Layout::kOwn)) in.corrupt("its layout is unknown");
+  if (layout > static_cast<uint32_t>(Layout::kWinograd)) in.corrupt("its layout is unknown");
   blob.layout = static_cast<Layout>(layout);
   blob.operands = read_tensors(in);
   blob.results = read_tensors(in);
@@ -216,6 +219,13 @@ DnnlBlob read_dnnl_blob(const void* data, uint64_t size) {
   if (blob.packed_operand != REGIE_NONE) {
     if (blob.packed_operand >= blob.operands.size()) in.corrupt("the packed weight is no operand");
     blob.packed = read_layout(in, &blob.packed_bytes);
+  }
+  if (blob.layout == Layout::kWinograd) {
+    WinogradWeights& w = blob.winograd;
+    for (uint64_t* n : {&w.offset, &w.bytes, &w.digest}) *n = in.get<uint64_t>();
+    if (blob.packed_operand == REGIE_NONE || w.offset % 64 || w.offset < blob.packed_bytes ||
+        w.offset > kMaxBytes || w.bytes == 0 || w.bytes > kMaxBytes)
+      in.corrupt("its weights for Winograd's algorithm have an impossible place");
   }
   in.finish();
   if (!is_lowered(blob.op.op())) in.corrupt("its operator is none of oneDNN's");

@@ -5,7 +5,8 @@
 // "host_cpu.onednn/2": "RGHC", u32 version, u32 oneDNN major, minor, patch, u32 its instruction set; the
 // operator; u32 layout; u32 operands, u32 results, each as u16 element type, u32 format, u32 rank, i64
 // reference dimensions; u32 operand whose bytes are a packed weight, or REGIE_NONE, and then its layout: u32
-// rank; per axis i64 size, padded size, stride; u32 inner blocks, each u32 axis and i64 size; u64 bytes. The
+// rank; per axis i64 size, padded size, stride; u32 inner blocks, each u32 axis and i64 size; u64 bytes;
+// with layout 2, u64 offset, bytes and digest of the weights for Winograd's algorithm. The packed weight's
 // layout describes plain data, so that any oneDNN can reorder it.
 #pragma once
 
@@ -28,6 +29,12 @@ struct TensorNote {
   std::vector<int64_t> dims;
 };
 
+// Weights for Winograd's algorithm lie behind the packed ones, in oneDNN's own order, which only its digest
+// describes: where another is wanted, the packed weights are used and the algorithm is not.
+struct WinogradWeights {
+  uint64_t offset = 0, bytes = 0, digest = 0;
+};
+
 struct DnnlBlob {
   regie::sdk::OpBlob op;
   Layout layout = Layout::kPlain;
@@ -35,6 +42,7 @@ struct DnnlBlob {
   uint32_t packed_operand = REGIE_NONE;
   dnnl_memory_desc_t packed{};
   uint64_t packed_bytes = 0;
+  WinogradWeights winograd;  // of Layout::kWinograd
   Formats formats() const;
 };
 
@@ -46,7 +54,8 @@ struct NativeBlob {
 std::string write_dnnl_blob(std::string_view op, const std::vector<regie_attr>& attrs, Layout layout,
                             const std::vector<regie_tensor>& operands,
                             const std::vector<regie_tensor>& results, const Formats& formats,
-                            uint32_t packed_operand, const dnnl_memory_desc_t& packed);
+                            uint32_t packed_operand, const dnnl_memory_desc_t& packed,
+                            const WinogradWeights& winograd = {});
 std::string write_native_blob(std::string_view op, const std::vector<regie_attr>& attrs,
                               const Formats& formats);
 // Throw Failure(CORRUPT) for everything that is not such a blob.

@@ -81,8 +81,9 @@ const NativeOp* find_native(std::string_view op) {
   // By name, made once.
   static const std::vector<const NativeOp*> all = [] {
     std::vector<const NativeOp*> list;
-    for (std::span<const NativeOp> family : {native_moves(), native_elementwise(), native_reductions(),
-                                             native_norms(), native_recurrent(), native_attention()})
+    for (std::span<const NativeOp> family :
+         {native_moves(), native_elementwise(), native_reductions(), native_norms(), native_resize(),
+          native_recurrent(), native_attention()})
       for (const NativeOp& o : family) list.push_back(&o);
     std::sort(list.begin(), list.end(),
               [](const NativeOp* a, const NativeOp* b) { return a->name < b->name; });

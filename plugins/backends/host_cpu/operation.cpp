@@ -78,6 +78,8 @@ struct Activation {
 constexpr Activation kActivations[] = {
     {"Clip", dnnl_eltwise_clip, true, true, 0},
     {"Elu", dnnl_eltwise_elu, true, false, 0},
+    {"Gelu", dnnl_eltwise_gelu_erf, false, false, 0},
+    {"GeluTanh", dnnl_eltwise_gelu_tanh, false, false, 0},
     {"HardSwish", dnnl_eltwise_hardswish, false, false, 0},
     {"LeakyRelu", dnnl_eltwise_relu, true, false, 0},
     {"Relu", dnnl_eltwise_relu, false, false, 0},
@@ -214,6 +216,57 @@ Operation convolution(const Request& r) {
   }
   append_activation(r.attrs, op.post);
   op.flops = 2 * product(regie::sdk::dims_of(y)) * product({w.dims + 1, static_cast<size_t>(w.rank - 1)});
+  return op;
+}
+
+// y = the gradient of a convolution: each element of x spreads the kernel over the result.
+Operation transposed_convolution(const Request& r) {
+  Operation op;
+  op.kind = Operation::kDeconvolution;
+  op.alg = dnnl_deconvolution_direct;
+  const regie_tensor &x = need(r, 0), &w = need(r, 1), &y = r.results[0];
+  const int spatial = spatial_rank(x);
+  if (w.rank != x.rank || y.rank != x.rank) refuse("input, weight and result must have the same rank");
+  const int64_t group = r.attrs.integer("group", 1);
+  if (group < 1 || w.dims[0] % group || w.dims[1] > std::numeric_limits<int64_t>::max() / group ||
+      x.dims[1] != w.dims[0] || y.dims[1] != w.dims[1] * group || y.dims[0] != x.dims[0])
+    refuse("channels and groups of input, weight and result do not fit");
+  if (r.attrs.text("auto_pad", "NOTSET") != "NOTSET") refuse("auto_pad of a transposed convolution");
+  if (auto shape = r.attrs.integers("output_shape"); shape && !shape->empty())
+    refuse("output_shape of a transposed convolution");
+  auto strides = geometry(r.attrs, "strides", spatial, 1, 1);
+  auto dilations = geometry(r.attrs, "dilations", spatial, 1, 1);
+  auto pads = geometry(r.attrs, "pads", spatial, 0, 0, 2);
+  auto extra = geometry(r.attrs, "output_padding", spatial, 0, 0);
+  std::vector<int64_t> weights;
+  if (group > 1) weights.push_back(group);
+  weights.push_back(w.dims[1]);
+  weights.push_back(w.dims[0] / group);
+  for (int i = 0; i < spatial; ++i) {
+    const auto k = static_cast<size_t>(i);
+    op.kernel[i] = w.dims[2 + i];
+    if (op.kernel[i] < 1 || op.kernel[i] > kMaxGeometry) refuse("a kernel size is out of oneDNN's range");
+    weights.push_back(op.kernel[i]);
+    op.strides[i] = strides[k];
+    op.dilates[i] = dilations[k] - 1;
+    op.pad_l[i] = pads[k];
+    op.pad_r[i] = pads[static_cast<size_t>(spatial) + k] - extra[k];
+    if (op.pad_r[i] < 0) refuse("output_padding beyond the padding");
+    const int64_t span = dilations[k] * (op.kernel[i] - 1) + 1;
+    if (y.dims[2 + i] != (x.dims[2 + i] - 1) * strides[k] + span - op.pad_l[i] - op.pad_r[i])
+      refuse("the result's size does not follow from the input's");
+  }
+  op.src = plain(regie::sdk::dims_of(x));
+  op.weights = plain(weights);
+  swap_channels(op.weights, group > 1);
+  op.dst = plain(regie::sdk::dims_of(y));
+  op.weights_operand = 1;
+  if (const regie_tensor* b = r.operand(2)) {
+    if (b->rank != 1 || b->dims[0] != y.dims[1]) refuse("the bias must have one element a result channel");
+    op.bias = plain(regie::sdk::dims_of(*b));
+    op.bias_operand = 2;
+  }
+  op.flops = 2 * product(regie::sdk::dims_of(x)) * product({w.dims + 1, static_cast<size_t>(w.rank - 1)});
   return op;
 }
 
@@ -404,6 +457,7 @@ struct Lowering {
 constexpr Lowering kLowerings[] = {
     {"AveragePool", average_pool, REGIE_NONE},
     {"Conv", convolution, REGIE_NONE},
+    {"ConvTranspose", transposed_convolution, REGIE_NONE},
     {"Gemm", matmul, REGIE_NONE},
     {"GlobalAveragePool", global_average_pool, REGIE_NONE},
     {"GlobalMaxPool", global_max_pool, REGIE_NONE},
@@ -436,6 +490,21 @@ Operation describe(std::string_view op, const Attrs& attrs, const regie_tensor* 
   return l->describe(r);
 }
 
+bool suits_winograd(const Operation& op) {
+  if (op.kind != Operation::kConvolution || op.weights.ndims != 4 || op.src.ndims != 4) return false;
+  for (int i = 0; i < 2; ++i)
+    if (op.kernel[i] != 3 || op.strides[i] != 1 || op.dilates[i] != 0) return false;
+  return true;
+}
+
+void swap_channels(dnnl_memory_desc_t& desc, bool grouped) {
+  const int o = grouped ? 1 : 0, i = o + 1;
+  auto& strides = desc.format_desc.blocking.strides;
+  const int64_t window = strides[i];
+  strides[o] = window;
+  strides[i] = window * desc.dims[o];
+}
+
 bool Formats::all_plain() const {
   auto plain = [](regie_format f) { return f == kPlainFormat; };
   return std::all_of(operands.begin(), operands.end(), plain) &&
@@ -445,8 +514,7 @@ bool Formats::all_plain() const {
 void set_formats(Operation& op, const Formats& formats, const regie_tensor* operands,
                  const regie_tensor* results) {
   if (formats.all_plain()) return;
-  if (op.kind != Operation::kConvolution && op.kind != Operation::kPooling)
-    refuse("it is computed row-major only");
+  if (!op.convolves() && op.kind != Operation::kPooling) refuse("it is computed row-major only");
   for (size_t i = 0; i < formats.operands.size(); ++i) {
     const bool free = i == op.src_operand || i == op.residual_operand;
     if (!free && formats.operands[i] != kPlainFormat) refuse("an operand must be row-major");

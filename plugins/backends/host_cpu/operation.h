@@ -22,7 +22,8 @@ struct PostOp {
 };
 
 struct Operation {
-  enum Kind { kConvolution, kMatMul, kPooling } kind = kConvolution;
+  enum Kind { kConvolution, kDeconvolution, kMatMul, kPooling } kind = kConvolution;
+  bool convolves() const { return kind == kConvolution || kind == kDeconvolution; }
   dnnl_memory_desc_t src{}, weights{}, bias{}, dst{};  // plain layouts; ndims 0: absent
   uint32_t src_operand = 0, weights_operand = REGIE_NONE, bias_operand = REGIE_NONE;
   uint32_t residual_operand =
@@ -35,6 +36,14 @@ struct Operation {
   std::vector<PostOp> post;
   double flops = 0;
 };
+
+// Row-major weights of a transposed convolution: oneDNN's axes are results, inputs, ...; the model's bytes
+// have the inputs first. `desc` is row-major in oneDNN's axes; `grouped`: the groups' axis is in front of
+// them.
+void swap_channels(dnnl_memory_desc_t& desc, bool grouped);
+
+// A dense convolution of 3 x 3 with stride 1: what Winograd's algorithm is for.
+bool suits_winograd(const Operation& op);
 
 // Is this an operator that oneDNN is asked about at all?
 bool is_lowered(std::string_view op);

@@ -73,7 +73,7 @@ Lowered lower(dnnl_engine_t engine, const Operation& op, Layout layout, bool fre
               const dnnl_memory_desc_t* packed) {
   PrimitiveAttr attr = make_attributes(op);
   const bool own = layout == Layout::kOwn;
-  dnnl_memory_desc_t src = own && op.kind == Operation::kConvolution ? of_any_layout(op.src) : op.src;
+  dnnl_memory_desc_t src = own && op.convolves() ? of_any_layout(op.src) : op.src;
   dnnl_memory_desc_t dst = own ? of_any_layout(op.dst) : op.dst;
   dnnl_memory_desc_t weights = packed                             ? *packed
                                : free_weights && op.weights.ndims ? of_any_layout(op.weights)
@@ -83,10 +83,20 @@ Lowered lower(dnnl_engine_t engine, const Operation& op, Layout layout, bool fre
   switch (op.kind) {
     case Operation::kConvolution: {
       dnnl_convolution_desc_t desc;
+      const dnnl_alg_kind_t alg = layout == Layout::kWinograd ? dnnl_convolution_winograd : op.alg;
       check(
-          dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference, op.alg, &src, &weights,
-                                                     bias, &dst, op.strides, op.dilates, op.pad_l, op.pad_r),
+          dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference, alg, &src, &weights, bias,
+                                                     &dst, op.strides, op.dilates, op.pad_l, op.pad_r),
           "convolution");
+      out.desc = create(engine, &desc, attr);
+      break;
+    }
+    case Operation::kDeconvolution: {
+      dnnl_deconvolution_desc_t desc;
+      check(dnnl_dilated_deconvolution_forward_desc_init(&desc, dnnl_forward_inference, op.alg, &src,
+                                                         &weights, bias, &dst, op.strides, op.dilates,
+                                                         op.pad_l, op.pad_r),
+            "transposed convolution");
       out.desc = create(engine, &desc, attr);
       break;
     }
@@ -113,7 +123,20 @@ Lowered lower(dnnl_engine_t engine, const Operation& op, Layout layout, bool fre
   const char* name = nullptr;
   check(dnnl_primitive_desc_query(out.desc.get(), dnnl_query_impl_info_str, 0, &name), "asking for the name");
   out.implementation = name ? name : "";
+  if (layout == Layout::kWinograd && out.weights.format_kind != dnnl_format_kind_wino)
+    throw regie::sdk::Failure(REGIE_UNSUPPORTED, "oneDNN has no Winograd kernel for it");
   return out;
+}
+
+uint64_t winograd_digest(const dnnl_memory_desc_t& weights) {
+  const dnnl_wino_desc_t& w = weights.format_desc.wino_desc;
+  uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+  auto mix = [&](uint64_t n) { hash = (hash ^ n) * 0x100000001b3u; };
+  for (int n : {static_cast<int>(w.wino_format), w.r, w.alpha, w.ic, w.oc, w.ic_block, w.oc_block,
+                w.ic2_block, w.oc2_block})
+    mix(static_cast<uint64_t>(n));
+  mix(w.size);
+  return hash;
 }
 
 bool same_layout(const dnnl_memory_desc_t& a, const dnnl_memory_desc_t& b) {

@@ -12,7 +12,8 @@ namespace host_cpu {
 // How a kernel treats activations. Values are row-major between kernels; a kernel may still reorder inside.
 enum class Layout : uint32_t {
   kPlain = 0,  // the primitive reads and writes row-major
-  kOwn = 1     // the primitive chooses; where it wants another layout, reorders into scratch stand around it
+  kOwn = 1,    // the primitive chooses; where it wants another layout, reorders into scratch stand around it
+  kWinograd = 2  // as kPlain, but by Winograd's algorithm, whose weights are transformed beforehand
 };
 
 struct Lowered {
@@ -26,6 +27,9 @@ struct Lowered {
 // Uses the thread width of the calling thread. Throws UNSUPPORTED where oneDNN has nothing.
 Lowered lower(dnnl_engine_t engine, const Operation& op, Layout layout, bool free_weights,
               const dnnl_memory_desc_t* packed = nullptr);
+
+// Which weights a Winograd kernel wants, as a number: equal ones may be handed over as bytes.
+uint64_t winograd_digest(const dnnl_memory_desc_t& weights);
 
 bool same_layout(const dnnl_memory_desc_t& a, const dnnl_memory_desc_t& b);
 

@@ -28,6 +28,13 @@ std::optional<Layout> layout(std::string_view text) {
                 "host_cpu: parameter 'layout' must be auto, plain or own, not '" + std::string(text) + "'");
 }
 
+bool winograd(std::string_view text) {
+  if (text == "auto") return true;
+  if (text == "off") return false;
+  throw Failure(REGIE_INVALID_INPUT,
+                "host_cpu: parameter 'winograd' must be auto or off, not '" + std::string(text) + "'");
+}
+
 struct Key {
   std::string_view name;
   void (*set)(Settings&, std::string_view name, std::string_view text);
@@ -46,6 +53,7 @@ constexpr Key kKeys[] = {
      [](Settings& s, std::string_view k, std::string_view v) {
        s.wait_timeout_ns = static_cast<uint64_t>(std::fmin(positive(k, v), 1e12) * 1e6);
      }},
+    {"winograd", [](Settings& s, std::string_view, std::string_view v) { s.winograd = winograd(v); }},
 };
 
 }  // namespace

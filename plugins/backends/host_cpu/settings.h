@@ -18,6 +18,7 @@ struct Settings {
   double reference_flops_per_ns = 0.5;  // reference kernels; an element-wise operator counts four a element
   double overhead_ns = 1000;            // of one launch
   std::optional<Layout> layout;         // nothing: what measured best for this kind of operator
+  bool winograd = true;                 // may convolutions be computed by Winograd's algorithm?
   uint64_t wait_timeout_ns = 60'000'000'000;
 };
 

@@ -57,8 +57,8 @@ struct Simd {
   void (*normalise_row)(float* y, const float* x, const float* scale, const float* shift, int64_t n,
                         float epsilon);
   void (*moments)(const float* x, int64_t n, double* sum, double* square);
-  // y[j] += sum over i of x[i] * w[i * stride + j].
-  void (*gemv_add)(float* y, const float* x, const float* w, int64_t rows, int64_t columns, int64_t stride);
+  // y[i] += sum over j of w[i * columns + j] * x[j].
+  void (*gemv_dot)(float* y, const float* w, const float* x, int64_t rows, int64_t columns);
   // Gates i, o, f, c of n each (already summed): cell and hidden state of one step.
   void (*lstm_step)(const float* i, const float* o, const float* f, const float* c, float* cell,
                     float* hidden, int64_t n);

@@ -355,30 +355,35 @@ void moments(const float* x, int64_t n, double* sum, double* square) {
   *square = q;
 }
 
-void gemv_add(float* y, const float* x, const float* w, int64_t rows, int64_t columns, int64_t stride) {
+inline float sum_of(V v) {
+  float sum = 0;
+  for (int i = 0; i < L; ++i) sum += v[i];
+  return sum;
+}
+
+template <int kRows>
+inline void dot_rows(float* y, const float* w, const float* x, int64_t columns) {
+  V acc[kRows] = {};
   int64_t j = 0;
-  for (; j + 4 * L <= columns; j += 4 * L) {
-    V a0 = load(y + j), a1 = load(y + j + L), a2 = load(y + j + 2 * L), a3 = load(y + j + 3 * L);
-    const float* p = w + j;
-    for (int64_t i = 0; i < rows; ++i, p += stride) {
-      const V v = all(x[i]);
-      a0 += v * load(p);
-      a1 += v * load(p + L);
-      a2 += v * load(p + 2 * L);
-      a3 += v * load(p + 3 * L);
-    }
-    store(y + j, a0);
-    store(y + j + L, a1);
-    store(y + j + 2 * L, a2);
-    store(y + j + 3 * L, a3);
-  }
   for (; j + L <= columns; j += L) {
-    V a = load(y + j);
-    for (int64_t i = 0; i < rows; ++i) a += x[i] * load(w + i * stride + j);
-    store(y + j, a);
+    const V v = load(x + j);
+    for (int r = 0; r < kRows; ++r) {
+      acc[r] += v * load(w + r * columns + j);
+      // Rows are too short for the processor to see where they lead.
+      __builtin_prefetch(w + (kRows + r) * columns + j);
+    }
   }
-  for (; j < columns; ++j)
-    for (int64_t i = 0; i < rows; ++i) y[j] += x[i] * w[i * stride + j];
+  for (int r = 0; r < kRows; ++r) {
+    float sum = sum_of(acc[r]);
+    for (int64_t k = j; k < columns; ++k) sum += w[r * columns + k] * x[k];
+    y[r] += sum;
+  }
+}
+
+void gemv_dot(float* y, const float* w, const float* x, int64_t rows, int64_t columns) {
+  int64_t i = 0;
+  for (; i + 8 <= rows; i += 8) dot_rows<8>(y + i, w + i * columns, x, columns);
+  for (; i < rows; ++i) dot_rows<1>(y + i, w + i * columns, x, columns);
 }
 
 void lstm_step(const float* gi, const float* go, const float* gf, const float* gc, float* cell, float* hidden,
@@ -417,6 +422,6 @@ void gru_mix(const float* z, const float* candidate, float* hidden, int64_t n) {
 }  // namespace
 
 extern const Simd HOST_CPU_SIMD = {unary,       binary,        affine,  affine_one, fold_row,  fold_into, softmax_row,
-                                   exp_row,     normalise_row, moments, gemv_add,   lstm_step, gru_mix};
+                                   exp_row,     normalise_row, moments, gemv_dot,   lstm_step, gru_mix};
 
 }  // namespace host_cpu

@@ -23,6 +23,13 @@ void transpose_tile(const T* from, int64_t from_step, T* to, int64_t to_step, in
     }
     return;
   }
+  // Three channels beside many pixels, say: a loop of known length inside.
+  auto narrow = [&]<int64_t kColumns>() {
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < kColumns; ++c) to[r * to_step + c] = from[r + c * from_step];
+  };
+  if (columns == 3) return narrow.template operator()<3>();
+  if (columns == 4) return narrow.template operator()<4>();
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < columns; ++c) to[r * to_step + c] = from[r + c * from_step];
 }
@@ -61,9 +68,8 @@ StridedCopy::StridedCopy(std::span<const int64_t> dims, std::span<const int64_t>
     merged.pop_back();
   }
   if (row_.from != 1 && row_.to == 1) {
-    auto along_source =
-        std::find_if(merged.begin(), merged.end(), [](const Axis& a) { return a.from == 1 && a.size >= 4; });
-    if (along_source != merged.end() && row_.size >= 4) {
+    auto along_source = std::find_if(merged.begin(), merged.end(), [](const Axis& a) { return a.from == 1; });
+    if (along_source != merged.end()) {
       column_ = *along_source;
       merged.erase(along_source);
     }
@@ -75,7 +81,9 @@ template <class T>
 void StridedCopy::run_typed(const T* from, T* to, uint32_t threads) const {
   if (count_ == 0) return;
   // Steps: the outer axes, times stripes of the column axis.
-  const int64_t stripes = (column_.size + kTile - 1) / kTile;
+  // A stripe is a tile high; more where rows are short, so that steps are worth their count.
+  const int64_t height = row_.size < kTile ? 512 : kTile;
+  const int64_t stripes = (column_.size + height - 1) / height;
   int64_t steps = stripes;
   for (const Axis& a : outer_) steps *= a.size;
   // A single long row is cut too.
@@ -100,7 +108,7 @@ void StridedCopy::run_typed(const T* from, T* to, uint32_t threads) const {
         copy_row(f + first * row_.from, row_.from, t + first * row_.to, row_.to, last - first);
         continue;
       }
-      const int64_t c0 = stripe * kTile, rows = std::min(kTile, column_.size - c0);
+      const int64_t c0 = stripe * height, rows = std::min(height, column_.size - c0);
       f += c0;
       t += c0 * column_.to;
       for (int64_t r0 = 0; r0 < row_.size; r0 += kTile)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dnnl_handles.h"
+#include "lowered_memo.h"
 #include "regie/c/engine.h"
 #include "regie/reference_kernel.hpp"
 #include "settings.h"
@@ -17,6 +18,7 @@ namespace host_cpu {
 
 struct WishRequest {
   dnnl_engine_t engine;
+  LoweredMemo& lowered;
   const Settings& settings;
   const regie_graph& graph;
   const regie_node& node;
@@ -27,6 +29,9 @@ struct WishRequest {
   const regie::sdk::WordCatcher& catcher;
 };
 std::vector<regie_format_wish> list_wishes(const WishRequest& request);
+
+// Is it of the operators that gain, not only of those that go along?
+bool gains_by_format(const regie_node& node);
 
 // Negative: not possible.
 double conversion_ns(const Settings& settings, const regie_tensor& tensor, regie_format from,

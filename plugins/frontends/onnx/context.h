@@ -43,6 +43,7 @@ struct Context {
 
   const regie_import* import;
   std::string file, place;
+  uint64_t dense_bytes = 0;  // of sparse tensors so far
 };
 
 }  // namespace regie::onnx

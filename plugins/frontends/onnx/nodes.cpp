@@ -23,6 +23,9 @@ class NodeTranslation final : public Translation {
                           " is not known, and this operator cannot be read without it");
     return {t.elem, t.rank, {t.dims, t.dims + t.rank}};
   }
+  bool output_read(int index) const override {
+    return output_wanted(index) && body_.definitions.at(ref.node->output(index)).used;
+  }
   const regie_tensor* data(uint32_t id) const override {
     return builder_.is_constant(id) ? builder_.value(id).data : nullptr;
   }

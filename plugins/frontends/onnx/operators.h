@@ -77,6 +77,8 @@ class Translation {
   virtual void finish_constant() = 0;
   virtual void finish_if() = 0;
 
+  // Does anything in the model read this output?
+  virtual bool output_read(int index) const = 0;
   size_t output_count() const { return outputs_of(ref); }
   bool output_wanted(int index) const {
     return index < ref.node->output_size() && !ref.node->output(index).empty();

@@ -292,9 +292,10 @@ TensorData read_tensor(const Context& context, const wire::Tensor& tensor, const
   return out;
 }
 
-TensorData read_sparse(const Context& context, const wire::SparseTensor& tensor, const std::string& what) {
-  // Larger ones are rather a mistake, and would be a way to ask for any amount of memory with a small file.
-  constexpr uint64_t kMostBytes = uint64_t{2} << 30;
+TensorData read_sparse(Context& context, const wire::SparseTensor& tensor, const std::string& what) {
+  // What a file asks for beyond its own size has a limit over all its sparse tensors: a small file is no way
+  // to any amount of memory.
+  constexpr uint64_t kLeastAllowed = uint64_t{64} << 20, kAllowedTimesFile = 64;
   const TensorData values = read_tensor(context, tensor.values(), what + " (values)");
   const TensorData indices = read_tensor(context, tensor.indices(), what + " (indices)");
   TensorData out;
@@ -303,11 +304,15 @@ TensorData read_sparse(const Context& context, const wire::SparseTensor& tensor,
   const uint64_t count = count_elements(context, out.dims, what);
   const uint32_t bits = kElements[out.elem].bits;
   if (bits < 8) context.unsupported(what + ": a sparse tensor of " + std::string(element_name(out.elem)));
-  if (byte_count(out.elem, count) > kMostBytes)
-    context.fail(REGIE_LIMIT,
-                 what + " of " + shape_text(out.elem, out.dims) + " is sparse and would take " +
-                     std::to_string(byte_count(out.elem, count)) +
-                     " bytes when made dense; the limit is 2 GiB: store it dense in an external file");
+  const uint64_t bytes = byte_count(out.elem, count), file = context.import->source->size;
+  const uint64_t allowed = kLeastAllowed + kAllowedTimesFile * std::min(file, uint64_t{1} << 40);
+  if (bytes > allowed - std::min(allowed, context.dense_bytes))
+    context.fail(REGIE_LIMIT, what + " of " + shape_text(out.elem, out.dims) + " is sparse and would take " +
+                                  std::to_string(bytes) + " bytes when made dense, after " +
+                                  std::to_string(context.dense_bytes) + " of others; a file of " +
+                                  std::to_string(file) + " bytes may take " + std::to_string(allowed) +
+                                  ": store it dense in an external file");
+  context.dense_bytes += bytes;
   const uint64_t rank = out.dims.size();
   if (values.dims.size() != 1) context.invalid(what + ": the values of a sparse tensor have one dimension");
   const auto stored = static_cast<uint64_t>(values.dims[0]);
@@ -319,7 +324,7 @@ TensorData read_sparse(const Context& context, const wire::SparseTensor& tensor,
                     " values and rank " + std::to_string(rank) + " cannot be " +
                     shape_text(indices.elem, indices.dims));
   const size_t size = bits / 8;
-  auto* to = static_cast<uint8_t*>(out.allocate(byte_count(out.elem, count)));
+  auto* to = static_cast<uint8_t*>(out.allocate(bytes));
   const auto* from = static_cast<const uint8_t*>(values.data);
   const auto* index = static_cast<const uint8_t*>(indices.data);  // perhaps unaligned in the file
   for (uint64_t k = 0; k < stored; ++k) {

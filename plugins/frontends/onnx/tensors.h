@@ -32,7 +32,7 @@ std::string shape_text(regie_elem elem, const std::vector<int64_t>& dims);
 
 // `what` names the tensor in messages: "initializer 'w'".
 TensorData read_tensor(const Context& context, const wire::Tensor& tensor, const std::string& what);
-TensorData read_sparse(const Context& context, const wire::SparseTensor& tensor, const std::string& what);
+TensorData read_sparse(Context& context, const wire::SparseTensor& tensor, const std::string& what);
 
 TensorData integers(const std::vector<int64_t>& values);  // i64[n]
 // A scalar of a floating-point or integer type; false if `elem` is neither.

@@ -105,19 +105,24 @@ void clip_to_operands(Translation& t) {
 
 // Before 12, Dropout is of inference only: it passes its operand on, and the ratio has no effect.
 void dropout_of_inference(Translation& t) {
-  if (t.opset < 10 && t.output_wanted(1))
+  if (t.opset < 10 && t.output_read(1))
     t.context.unsupported("the mask of Dropout before operator set 10 is not supported; leave output 1 out");
   t.finish("Dropout", {t.operand(0)}, {});
 }
 
+// In training mode too, a ratio of 0 drops nothing; some exporters leave it so.
 void dropout(Translation& t) {
-  if (uint32_t mode = t.operand(2); mode != REGIE_NONE) {
-    const regie_tensor* data = t.data(mode);
-    if (!data || data->bytes != 1 || *static_cast<const uint8_t*>(data->data) != 0)
-      t.context.unsupported(
-          "Dropout in training mode is not supported: its training_mode must be a constant false; "
-          "export the model for inference");
-  }
+  auto all_zero = [&](uint32_t value) {
+    const regie_tensor* data = t.data(value);
+    if (!data) return false;
+    const auto* bytes = static_cast<const uint8_t*>(data->data);
+    return std::all_of(bytes, bytes + data->bytes, [](uint8_t b) { return b == 0; });
+  };
+  const uint32_t ratio = t.operand(1), mode = t.operand(2);
+  if (mode != REGIE_NONE && !all_zero(mode) && !(ratio != REGIE_NONE && all_zero(ratio)))
+    t.context.unsupported(
+        "Dropout in training mode is not supported: its training_mode must be a constant false, or its ratio "
+        "0; export the model for inference");
   t.finish("Dropout", {t.operand(0)}, {});
 }
 

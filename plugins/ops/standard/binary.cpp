@@ -33,6 +33,8 @@ void infer_exact(const Infer& infer) {
 void infer_div(const Infer& infer) {
   infer_arithmetic(infer, [](const Infer& i, regie_dim a, regie_dim b) {
     auto x = i.number(a), y = i.number(b);
+    const bool fraction = i.elem(0) != REGIE_I64 && i.elem(0) != REGIE_I32;
+    if (fraction) return x && y && *y != 0 && *x % *y == 0 ? i.dim(*x / *y) : b == 1 ? a : REGIE_DIM_UNKNOWN;
     if (x && y) return *y == 0 || (*x == INT64_MIN && *y == -1) ? REGIE_DIM_UNKNOWN : i.dim(*x / *y);
     bool same = i.surely_at_least(a, 0) && i.surely_at_least(b, 1);
     return same ? i.dims.floordiv(a, b) : REGIE_DIM_UNKNOWN;

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "op.h"
+#include "walk.h"
 
 namespace regie::ops {
 namespace {
@@ -84,7 +85,7 @@ regie_elem target_of(std::string_view op, const sdk::Attrs& attrs) {
 void infer_cast(const Infer& infer) {
   regie_elem to = target_of(infer.op, infer.attrs);
   infer.result(0, to, infer.shape(0));
-  if (to != REGIE_I64 && to != REGIE_I32) return;
+  if (to != REGIE_I64 && to != REGIE_I32 && to != REGIE_F32 && to != REGIE_F64) return;
   if (auto elements = infer.elements(0)) infer.content(0, *elements);
 }
 
@@ -110,7 +111,26 @@ KernelPtr prepare_cast(Prepare& p) {
   });
 }
 
-constexpr Op table[] = {{"Cast", REGIE_OP_INPLACE | REGIE_OP_ELEMENTWISE, infer_cast, prepare_cast}};
+// ---- BitCast: the same bytes as another type of that size ----
+
+void infer_bit_cast(const Infer& infer) {
+  const regie_elem to = target_of(infer.op, infer.attrs), from = infer.elem(0);
+  if (elem_size(to) == 0 || elem_size(to) != elem_size(from))
+    infer.bad(std::string(elem_name(from)) + " and " + std::string(elem_name(to)) + " differ in size");
+  infer.result(0, to, infer.shape(0));
+}
+
+KernelPtr prepare_bit_cast(Prepare& p) {
+  p.expect_result(0, p.shape(0));
+  const uint32_t size = elem_size(p.in(0).elem);
+  if (size == 0 || size != elem_size(p.out(0).elem)) p.no_type(p.in(0).elem);
+  return make_kernel([bytes = static_cast<uint64_t>(sdk::count_of(p.in(0))) * size](const Call& call) {
+    copy_bytes(call.out<void>(0), call.in<void>(0), bytes);
+  });
+}
+
+constexpr Op table[] = {{"BitCast", 0, infer_bit_cast, prepare_bit_cast},
+                        {"Cast", REGIE_OP_INPLACE | REGIE_OP_ELEMENTWISE, infer_cast, prepare_cast}};
 
 }  // namespace
 

@@ -1,5 +1,7 @@
 #include "op.h"
 
+#include <cmath>
+
 namespace regie::ops {
 
 namespace {
@@ -9,20 +11,28 @@ std::string quoted(std::string_view op, const std::string& message) {
   return std::string(op) + ": " + message;
 }
 
+// False if there are floats that are no whole numbers, or too great to be told from their neighbours.
 template <class T>
-void append_numbers(const regie_tensor& t, std::vector<int64_t>& to) {
+bool append_numbers(const regie_tensor& t, std::vector<int64_t>& to) {
   const T* from = static_cast<const T*>(t.data);
-  for (int64_t i = 0, n = sdk::count_of(t); i < n; ++i) to.push_back(static_cast<int64_t>(from[i]));
+  for (int64_t i = 0, n = sdk::count_of(t); i < n; ++i) {
+    const Compute<T> x = from[i];
+    if constexpr (is_float<T>)
+      if (!(x == std::floor(x) && std::abs(x) < Compute<T>(1 << 24))) return false;
+    to.push_back(static_cast<int64_t>(x));
+  }
+  return true;
 }
 
-using ContentTypes = Types<int64_t, int32_t, Bool>;
+// Sizes go through floats where exporters compute with them (the ends of grids, for instance).
+using ContentTypes = Types<int64_t, int32_t, Bool, float, double>;
 
 std::optional<std::vector<int64_t>> numbers_of(const regie_tensor* t) {
   if (!t || !t->data || sdk::count_of(*t) > max_content) return std::nullopt;
   std::vector<int64_t> numbers;
-  if (!dispatch(ContentTypes(), t->elem, [&]<class T>() { append_numbers<T>(*t, numbers); }))
-    return std::nullopt;
-  return numbers;
+  bool whole = false;
+  dispatch(ContentTypes(), t->elem, [&]<class T>() { whole = append_numbers<T>(*t, numbers); });
+  return whole ? std::optional(std::move(numbers)) : std::nullopt;
 }
 }  // namespace
 
@@ -75,6 +85,8 @@ std::optional<Shape> Infer::content(uint32_t i) const {
 
 std::optional<Shape> Infer::elements(uint32_t i) const {
   const regie_operand_info& o = in(i);
+  for (regie_dim d : sdk::dims_of(o.type))
+    if (d == 0) return Shape();  // nothing is known of nothing
   if (auto numbers = numbers_of(o.data)) {
     Shape content;
     for (int64_t n : *numbers) content.push_back(dim(n));

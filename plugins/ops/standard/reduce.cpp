@@ -47,7 +47,8 @@ void infer_reduce_prod(const Infer& infer) {
   auto content = infer.content(0);
   bool all =
       !infer.has(1) || !infer.need_numbers(1).empty() || infer.attrs.integer("noop_with_empty_axes", 0) == 0;
-  if (!content || !all || infer.rank(0) != 1) return;
+  if (!content || !all || infer.rank(0) != 1 || (infer.elem(0) != REGIE_I64 && infer.elem(0) != REGIE_I32))
+    return;
   regie_dim product = infer.dims.product(*content);
   infer.content(0, {&product, 1});
 }

@@ -1,5 +1,6 @@
 // The structural operators: If, whose regions the host runs, and regie.Copy, which moves a tensor to another
-// memory space; regie.Reformat, which brings its bytes into another order and is the engines' business alone.
+// memory space; regie.Reformat, which brings its bytes into another order: where all is row-major, as for a
+// reference kernel, that is a copy.
 #include "op.h"
 #include "walk.h"
 
@@ -57,7 +58,7 @@ KernelPtr prepare_copy(Prepare& p) {
 constexpr Op table[] = {
     {"If", 0, infer_if, nullptr},
     {"regie.Copy", 0, infer_copy, prepare_copy},
-    {"regie.Reformat", 0, infer_copy, nullptr},
+    {"regie.Reformat", 0, infer_copy, prepare_copy},
 };
 
 }  // namespace

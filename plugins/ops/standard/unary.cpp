@@ -27,6 +27,20 @@ void infer_abs(const Infer& infer) {
   }
 }
 
+void infer_not(const Infer& infer) {
+  infer_same(infer);
+  auto content = infer.content(0);
+  if (!content) return;
+  for (regie_dim& d : *content) d = d == 0 ? 1 : d == 1 ? 0 : REGIE_DIM_UNKNOWN;
+  infer.content(0, *content);
+}
+
+// Whole numbers stay what they are.
+void infer_rounding(const Infer& infer) {
+  infer_same(infer);
+  if (auto elements = infer.elements(0)) infer.content(0, *elements);
+}
+
 void infer_clip(const Infer& infer) {
   for (uint32_t i = 1; i <= 2; ++i)
     if (infer.has(i))
@@ -166,12 +180,12 @@ constexpr Op table[] = {
     {"Log", flags, infer_same, prepare_map<Log, Floats>},
     {"Sqrt", flags, infer_same, prepare_map<Sqrt, Floats>},
     {"Reciprocal", flags, infer_same, prepare_map<Reciprocal, Floats>},
-    {"Floor", flags, infer_same, prepare_map<Floor, Floats>},
-    {"Ceil", flags, infer_same, prepare_map<Ceil, Floats>},
-    {"Round", flags, infer_same, prepare_map<Round, Floats>},
+    {"Floor", flags, infer_rounding, prepare_map<Floor, Floats>},
+    {"Ceil", flags, infer_rounding, prepare_map<Ceil, Floats>},
+    {"Round", flags, infer_rounding, prepare_map<Round, Floats>},
     {"Abs", flags, infer_abs, prepare_map<Abs, Numbers>},
     {"Neg", flags, infer_neg, prepare_map<Neg, SignedNumbers>},
-    {"Not", flags, infer_same, prepare_map<Not, Types<Bool>>},
+    {"Not", flags, infer_not, prepare_map<Not, Types<Bool>>},
     {"Clip", flags, infer_clip, prepare_clip},
 };
 

@@ -191,7 +191,10 @@ class ChooseFormats {
   void insert(PassContext& c, const Conversion& k) {
     const GraphView& g = c.graph();
     const regie_value& v = g.value(k.value);
-    const uint32_t engine = g.node(k.readers.empty() ? v.owner : k.readers[0].first).engine;
+    uint32_t engine = g.node(k.readers.empty() ? v.owner : k.readers[0].first).engine;
+    // A reader of another device, such as a copy, cannot convert what lies here: who made it does.
+    if (v.kind == REGIE_VALUE_RESULT && c.reformat_ns(engine, k.value, made_as(g, k.value), k.to) < 0)
+      engine = g.node(v.owner).engine;
     const std::string to = spell(k.to), from = spell(made_as(g, k.value));
     Patch patch(c, "bring into another format", k.anchor);
     const std::string base = v.name.size ? std::string(sv(v.name)) : std::string("value");

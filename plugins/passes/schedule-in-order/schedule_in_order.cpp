@@ -1,9 +1,11 @@
-// schedule-in-order: one stream a device, tasks in program order, and only the events that nothing else
-// implies.
+// schedule-in-order and schedule-for-memory: one stream a device, tasks in program order or in one that keeps
+// fewer bytes alive, and only the events that nothing else implies.
 #include <algorithm>
 #include <string>
 #include <vector>
 
+#include "memory_model.h"
+#include "memory_order.h"
 #include "regie/c/scheduler.h"
 #include "regie/graph_view.hpp"
 #include "regie/pass.hpp"
@@ -15,12 +17,26 @@ using namespace regie::sdk;
 
 constexpr regie_str kRequires[] = {lit("placed")};
 constexpr regie_str kEstablishes[] = {lit("scheduled")};
-constexpr regie_pass_info kInfo = pass_info({
-    .name = "schedule-in-order",
-    .doc = "One stream a device in program order, with events only where no other order implies them",
-    .requires_ = kRequires,
-    .establishes = kEstablishes,
-});
+constexpr regie_option_info kOptions[] = {
+    {lit("budget"), lit("3000000"), lit("steps that the search for an order may take: about a second")},
+};
+
+enum Scheduler : uint32_t { kInOrder, kForMemory };
+constexpr regie_pass_info kInfos[] = {
+    pass_info({
+        .name = "schedule-in-order",
+        .doc = "One stream a device in program order, with events only where no other order implies them",
+        .requires_ = kRequires,
+        .establishes = kEstablishes,
+    }),
+    pass_info({
+        .name = "schedule-for-memory",
+        .doc = "The same in an order that keeps fewer bytes alive, where there is one device",
+        .requires_ = kRequires,
+        .establishes = kEstablishes,
+        .options = kOptions,
+    }),
+};
 
 // Vector clocks. A device's clock says, for each device, how many of its tasks are known to have ended before
 // the next task of this one starts. A task's clock is that of its device right after it, so waiting for a
@@ -37,8 +53,8 @@ class Schedule {
         issued_(p->device_count, 0),
         events_(p->device_count, 0) {}
 
-  void run() {
-    for (uint32_t t = 0; t < problem_->task_count; ++t) issue(t);
+  void run(const order::Order& order) {
+    for (uint32_t t : order) issue(t);
   }
 
  private:
@@ -56,7 +72,7 @@ class Schedule {
     std::vector<uint32_t> after(task.after, task.after + task.after_count);
     std::sort(after.begin(), after.end(), std::greater<>());
     for (uint32_t a : after) {
-      if (a >= t)
+      if (a >= problem_->task_count || place_[a] == 0)
         throw Failure(REGIE_INTERNAL, "task " + std::to_string(t) + " is before a task that it needs");
       const uint32_t from = problem_->tasks[a].device;
       if (from == task.device || known[from] >= place_[a]) continue;
@@ -97,13 +113,22 @@ class Schedule {
   std::vector<uint64_t> events_;      // events a device
 };
 
-regie_status schedule(uint32_t, const regie_host* host, const regie_config*,
+regie_status schedule(uint32_t index, const regie_host* host, const regie_config* options,
                       const regie_schedule_problem* problem) {
-  return guard(host, [&] { Schedule(problem).run(); });
+  return guard(host, [&] {
+    order::Order order(problem->task_count);
+    for (uint32_t t = 0; t < order.size(); ++t) order[t] = t;
+    if (index == kForMemory && order::one_device(*problem)) {
+      const int64_t budget = Config(options).integer("budget", 3'000'000);
+      if (budget < 0) throw Failure(REGIE_INVALID_INPUT, "option 'budget' must not be negative");
+      order = order::for_memory(order::memory_model(*problem, host), static_cast<uint64_t>(budget));
+    }
+    Schedule(problem).run(order);
+  });
 }
 
-constexpr regie_scheduler_table kTable = {head(sizeof(regie_scheduler_table), REGIE_DIGEST_SCHEDULER), 1, 0,
-                                          &kInfo, schedule};
+constexpr regie_scheduler_table kTable = {head(sizeof(regie_scheduler_table), REGIE_DIGEST_SCHEDULER), 2, 0,
+                                          kInfos, schedule};
 
 const void* find(const char* id) { return find_one(id, REGIE_SCHEDULER_ID, &kTable); }
 

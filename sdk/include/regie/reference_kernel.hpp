@@ -14,6 +14,7 @@
 
 #include "regie/c/op_kernel.h"
 #include "regie/plugin.hpp"
+#include "regie/type_view.hpp"
 
 namespace regie::sdk {
 
@@ -61,6 +62,21 @@ inline bool reference_is_view(const ReferenceOp& op, uint32_t result, uint32_t o
   return (op.flags() & REGIE_OP_VIEW) && result == 0 && operand == 0;
 }
 
+// A device's side of the bargain over memory: what a launch reads and writes by its shape is there. A model
+// file may name any packed weight for any operand; only `packed`, whose layout is the kernel's own and whose
+// size the device compares itself, may have other bytes than its dimensions say.
+inline void check_bytes(const regie_tensor* tensors, uint32_t count, const char* what, uint32_t packed = REGIE_NONE) {
+  for (uint32_t i = 0; i < count; ++i) {
+    const regie_tensor& t = tensors[i];
+    if (i == packed || t.elem == REGIE_ELEM_UNKNOWN || t.elem == REGIE_STRING) continue;
+    const std::optional<uint64_t> need = bytes_of(t);
+    if (!need || *need > t.bytes)
+      throw Failure(REGIE_CORRUPT,
+                    std::string(what) + " " + std::to_string(i) + " has " + std::to_string(t.bytes) +
+                        " bytes; its shape takes " + (need ? std::to_string(*need) : "an impossible number"));
+  }
+}
+
 // A prepared kernel. `operands` and `results` are read during the construction only.
 class ReferenceKernel {
  public:
@@ -69,6 +85,8 @@ class ReferenceKernel {
                   const std::vector<regie_attr>& attrs, const regie_tensor* operands, uint32_t operand_count,
                   const regie_tensor* results, uint32_t result_count)
       : op_(op) {
+    check_bytes(operands, operand_count, "operand");
+    check_bytes(results, result_count, "result");
     regie_op_request request{};
     request.struct_size = sizeof request;
     request.attr_count = static_cast<uint32_t>(attrs.size());

@@ -78,5 +78,14 @@ std::optional<uint64_t> bytes_of(const regie_type& t, F&& dim_value) {
 inline std::optional<uint64_t> bytes_of(const regie_type& t) {
   return bytes_of(t, [](regie_dim) { return int64_t{-1}; });
 }
+// The same of a tensor, as its dimensions say; nothing for strings.
+inline std::optional<uint64_t> bytes_of(const regie_tensor& t) {
+  regie_type type{};
+  type.elem = t.elem;
+  type.container = REGIE_TENSOR;
+  type.rank = t.rank;
+  type.dims = t.dims;
+  return bytes_of(type);
+}
 
 }  // namespace regie::sdk

@@ -40,8 +40,10 @@ typedef struct regie_memory_problem {
 } regie_memory_problem;
 
 typedef struct regie_memory_answer {
-  uint64_t peak;        /* max(offset + size) */
-  uint64_t lower_bound; /* greatest sum of sizes live at one step, sizes rounded up to alignment */
+  uint64_t peak; /* max(offset + size) */
+  /* No plan has a lower peak: the greatest sum of sizes live at one step, each but the topmost in whole units
+   * of the least alignment, or more, if the planner has proven more. */
+  uint64_t lower_bound;
   uint32_t proven_optimal;
   uint32_t proven_infeasible; /* with LIMIT: no plan of that capacity exists */
   uint64_t nodes;             /* of the search that were visited */

@@ -1,4 +1,4 @@
-// RUN: place-by-priority, insert-copies, plan-greedy
+// RUN: place-by-priority, insert-copies, plan-packed
 graph @g(%x: f32[2,4]) -> (%y) {
   %y: f32[2,4] = Relu(%x)
 }
