@@ -41,6 +41,7 @@ using F64s = Vector<double>;
   extern "C" F64s F64_NAME(name)(F64s);                      \
   inline F32s v_##name(F32s x) { return F32_NAME(name)(x); } \
   inline F64s v_##name(F64s x) { return F64_NAME(name)(x); }
+DECLARE(exp)
 DECLARE(expm1)
 DECLARE(log)
 DECLARE(tanh)
@@ -48,30 +49,6 @@ DECLARE(erf)
 DECLARE(log1p)
 DECLARE(sin)
 DECLARE(cos)
-
-extern "C" F64s F64_NAME(exp)(F64s);
-inline F64s v_exp(F64s x) { return F64_NAME(exp)(x); }
-// The one function that is written out: as a call it takes twice as long (docs/kernels.md). 2^n e^r with r at
-// most ln(2)/2; a polynomial of Cephes, 1 to 2 ulp; 2^n in two factors, so that the ends of the range come
-// out right.
-inline F32s v_exp(F32s x) {
-  typedef int32_t Ints __attribute__((vector_size(VECTOR_BYTES)));
-  const F32s zero{}, least = zero - 104.0f, most = zero + 89.0f;
-  x = x < least ? least : x;
-  x = x > most ? most : x;                   // NaN stays
-  constexpr float kToNearest = 12582912.0f;  // 1.5 * 2^23: no digits behind the point are left
-  const F32s n = (x * 1.44269504088896341f + kToNearest) - kToNearest;
-  const F32s r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-  F32s p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = (p * (r * r) + r) + 1.0f;
-  const Ints whole = __builtin_convertvector(n, Ints), half = whole >> 1;
-  const Ints first = (half + 127) << 23, second = (whole - half + 127) << 23;
-  return p * __builtin_bit_cast(F32s, first) * __builtin_bit_cast(F32s, second);
-}
 extern "C" F32s F32_POW(F32s, F32s);
 extern "C" F64s F64_POW(F64s, F64s);
 inline F32s v_pow(F32s x, F32s y) { return F32_POW(x, y); }

@@ -49,10 +49,11 @@ class FusePointwise {
                 limit(options, "max-results", 8, 1)} {}
 
   void run(PassContext& c) {
-    Grouping grouping(c, limits_);
+    // A group that reads what another one computes is dropped when that one is made, and made the next time;
+    // what an engine refuses is refused again.
+    Grouping grouping(c, limits_, &noted_);
     for (uint32_t region : c.graph().task_regions())
-      for (const Group& group : grouping.find(region))
-        if (tried_.insert(group.members).second) make(c, group);
+      for (const Group& group : grouping.find(region)) make(c, group);
   }
 
  private:
@@ -126,7 +127,7 @@ class FusePointwise {
   }
 
   const Limits limits_;
-  std::set<std::vector<uint32_t>> tried_;  // also those that an engine did not want
+  std::set<uint32_t> noted_;  // nodes whose near misses the ledger has
 };
 
 constexpr regie_pass_table kTable = pass_table<FusePointwise>(&kInfo, REGIE_DIGEST_PASS);

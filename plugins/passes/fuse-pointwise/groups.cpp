@@ -37,12 +37,17 @@ bool is_immediate(const regie_value& v) {
          count_of(*v.data) == 1;
 }
 
-Grouping::Grouping(PassContext& context, const Limits& limits)
+Grouping::Grouping(PassContext& context, const Limits& limits, std::set<uint32_t>* noted)
     : context_(context),
       graph_(context.graph()),
       limits_(limits),
       is_waited_for_(graph_.node_count(), 0),
-      group_of_node_(graph_.node_count(), REGIE_NONE) {
+      is_handed_out_(graph_.value_count(), 0),
+      group_of_node_(graph_.node_count(), REGIE_NONE),
+      noted_(noted) {
+  for (uint32_t r = 0; r < graph_.region_count(); ++r)
+    for (uint32_t v : results_of(graph_.region(r)))
+      if (v != REGIE_NONE) is_handed_out_[v] = 1;
   for (uint32_t n = 0; n < graph_.node_count(); ++n)
     if (graph_.live(n))
       for (uint32_t before : control_of(graph_.node(n))) is_waited_for_[before] = 1;
@@ -55,7 +60,7 @@ bool Grouping::is_immediate(uint32_t value) const {
 bool Grouping::counts_as_large(uint32_t value, const regie_type& shape) const {
   const regie_value& v = graph_.value(value);
   // Inputs and constants live anyhow, as does what is handed out.
-  return v.kind == REGIE_VALUE_RESULT && same_dims(v.type, shape) && !is_region_result(v);
+  return v.kind == REGIE_VALUE_RESULT && same_dims(v.type, shape) && !is_handed_out_[value];
 }
 
 bool Grouping::is_elementwise(const regie_node& n) {
@@ -191,7 +196,7 @@ void Grouping::join(const regie_node& n, const std::vector<uint32_t>& joined) {
 }
 
 void Grouping::near_miss(const regie_node& n, const Group& g, const std::string& why) {
-  if (++misses_ > kMostNotes) return;
+  if (noted_->size() >= kMostNotes || !noted_->insert(n.id).second) return;
   context_.note(
       n.id, "near-miss",
       graph_.describe(n) + " is not one with " + graph_.describe(graph_.node(g.members.back())) + ": " + why);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -32,7 +33,8 @@ struct Group {
 
 class Grouping {
  public:
-  Grouping(regie::sdk::PassContext& context, const Limits& limits);
+  // `noted`: nodes whose near misses have been told; grows.
+  Grouping(regie::sdk::PassContext& context, const Limits& limits, std::set<uint32_t>* noted);
   // Groups of two nodes and more of one region, in program order.
   std::vector<Group> find(uint32_t region);
 
@@ -55,10 +57,12 @@ class Grouping {
   const Limits limits_;
   std::unordered_map<uint32_t, uint32_t> flags_;  // by op_id
   std::vector<uint8_t> is_waited_for_;            // nodes that others have control edges from
+  std::vector<uint8_t> is_handed_out_;            // values that a region gives
   std::vector<uint32_t> group_of_node_;
   std::vector<uint32_t> parent_;  // of groups that became part of another one
   std::vector<Group> groups_;
-  uint32_t others_ = 0, misses_ = 0;
+  std::set<uint32_t>* noted_;
+  uint32_t others_ = 0;
 };
 
 // A constant of one element whose bytes are known: part of the program instead of an operand.

@@ -16,10 +16,12 @@ graph @g(%x: f32[4], %y: f32[4], %z: f32[4]) -> (%g7) {
     %3: f32[] = Relu(%2)
     %4: f32[] = Neg(%3)
   }
-  %g4: f32[4] = Add(%g3, %y)
-  %g5: f32[4] = Abs(%g4)
-  %g7: f32[4] = regie.Pointwise(%g5, %z) region @body(%5: f32[], %6: f32[]) -> (%8) {
-    %7: f32[] = Mul(%5, %6)
-    %8: f32[] = Sqrt(%7)
+  %g5: f32[4] = regie.Pointwise(%g3, %y) region @body(%5: f32[], %6: f32[]) -> (%8) {
+    %7: f32[] = Add(%5, %6)
+    %8: f32[] = Abs(%7)
+  }
+  %g7: f32[4] = regie.Pointwise(%g5, %z) region @body(%9: f32[], %10: f32[]) -> (%12) {
+    %11: f32[] = Mul(%9, %10)
+    %12: f32[] = Sqrt(%11)
   }
 }
