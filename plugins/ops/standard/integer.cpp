@@ -45,19 +45,16 @@ struct Remainder {
     }
   }
 };
-// By more places than there are (or fewer than none), only what fills the places is left.
 struct ShiftLeft {
   template <class A>
   A operator()(A a, A b) const {
-    const bool beyond = b < A(0) || static_cast<uint64_t>(b) >= sizeof(A) * 8;
-    return beyond ? A(0) : static_cast<A>(static_cast<uint64_t>(a) << b);
+    return b >= sizeof(A) * 8 ? A(0) : static_cast<A>(static_cast<uint64_t>(a) << b);
   }
 };
 struct ShiftRight {
   template <class A>
   A operator()(A a, A b) const {
-    const bool beyond = b < A(0) || static_cast<uint64_t>(b) >= sizeof(A) * 8;
-    return beyond ? static_cast<A>(a < A(0) ? -1 : 0) : static_cast<A>(a >> b);
+    return b >= sizeof(A) * 8 ? A(0) : static_cast<A>(static_cast<uint64_t>(a) >> b);
   }
 };
 struct BitsAnd {
@@ -91,8 +88,9 @@ KernelPtr prepare_mod(Prepare& p) {
 }
 
 KernelPtr prepare_shift(Prepare& p) {
-  return p.attrs.text("direction", "") == "LEFT" ? prepare_two<ShiftLeft, Ints>(p)
-                                                 : prepare_two<ShiftRight, Ints>(p);
+  using Unsigned = Types<uint8_t, uint16_t, uint32_t, uint64_t>;
+  return p.attrs.text("direction", "") == "LEFT" ? prepare_two<ShiftLeft, Unsigned>(p)
+                                                 : prepare_two<ShiftRight, Unsigned>(p);
 }
 
 constexpr uint32_t flags = REGIE_OP_INPLACE | REGIE_OP_ELEMENTWISE;
