@@ -54,6 +54,36 @@ TEST(OpsKernel, RefusesSizesThatDoNotFit) {
   EXPECT_EQ(ran.code, REGIE_INVALID_INPUT);
 }
 
+// A model file may say another type than the schema allows; what is smaller than the kernel's is not touched.
+TEST(OpsKernel, RefusesTypesThatDoNotFit) {
+  const std::vector<int64_t> many = {1 << 16};
+  const Tensor x = Tensor::zeros(REGIE_F32, many), small = Tensor::zeros(REGIE_U8, many);
+  struct Case {
+    const char* op;
+    Attrs attrs;
+    std::vector<Tensor> operands;
+    Result result;
+  };
+  const Case cases[] = {
+      {"Add", {}, {x, small}, result(REGIE_F32, {1 << 16})},
+      {"Add", {}, {x, x}, result(REGIE_U8, {1 << 16})},
+      {"Relu", {}, {x}, result(REGIE_U8, {1 << 16})},
+      {"Concat", {AttrValue::integer("axis", 0)}, {x, x}, result(REGIE_U8, {1 << 17})},
+      {"Transpose", {}, {x}, result(REGIE_U8, {1 << 16})},
+      {"Identity", {}, {x}, result(REGIE_U8, {1 << 16})},
+      {"Expand", {}, {x, integers({1}, {1 << 16})}, result(REGIE_U8, {1 << 16})},
+      {"Gather", {}, {x, integers({1}, {0})}, result(REGIE_U8, {1})},
+      {"Slice", {}, {x, integers({1}, {0}), integers({1}, {9})}, result(REGIE_U8, {9})},
+      {"Pad", {}, {x, integers({2}, {1, 1})}, result(REGIE_U8, {(1 << 16) + 2})},
+      {"Tile", {}, {x, integers({1}, {2})}, result(REGIE_U8, {1 << 17})},
+      {"Reshape", {}, {x, integers({1}, {1 << 16})}, result(REGIE_U8, {1 << 16})},
+  };
+  for (const Case& c : cases) {
+    const Ran ran = run(c.op, c.attrs, c.operands, {c.result});
+    EXPECT_EQ(ran.code, REGIE_INVALID_INPUT) << c.op << ": " << ran.message;
+  }
+}
+
 TEST(OpsKernel, RefusesDataThatDoesNotFit) {
   Tensor x = integers({3}, {10, 20, 30});
   Ran ran = run("Gather", {}, {x, integers({1}, {3})}, {result(REGIE_I64, {1})});

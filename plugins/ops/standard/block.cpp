@@ -54,8 +54,7 @@ KernelPtr prepare_blocks(Prepare& p) {
   Dims flat = dense_strides(shape);
   Dims depth{channels * b * b * area, channel_step, w, row_step, 1, column_step};
   Walk<2> walk(shape, {to_space ? depth : flat, to_space ? flat : depth});
-  const uint32_t size = elem_size(p.in(0).elem);
-  if (size == 0) p.no_type(p.in(0).elem);
+  const uint32_t size = p.moved_bytes(p.in(0));
   return make_kernel(
       [walk, size](const Call& call) { copy_strided(walk, size, call.in<void>(0), call.out<void>(0)); });
 }
@@ -286,8 +285,7 @@ KernelPtr prepare_center(Prepare& p) {
   Index x = p.shape(0), y = p.out_shape(0);
   check_rank(p.op, x.size());
   if (x.size() != y.size()) p.bad("the result has the shape " + print_shape(y));
-  const uint32_t size = elem_size(p.in(0).elem);
-  if (size == 0) p.no_type(p.in(0).elem);
+  const uint32_t size = p.moved_bytes(p.in(0));
   // What both have in common, and where it begins in each.
   std::vector<int64_t> common;
   int64_t from = 0, to = 0;

@@ -12,11 +12,7 @@ namespace {
 
 using IndexTypes = Types<int64_t, int32_t>;
 
-uint32_t whole(const Prepare& p, const regie_tensor& t) {
-  uint32_t size = elem_size(t.elem);
-  if (size == 0) p.no_type(t.elem);
-  return size;
-}
+uint32_t whole(const Prepare& p, const regie_tensor& t) { return p.moved_bytes(t); }
 
 int64_t checked(std::string_view op, int64_t index, int64_t size) {
   if (index < -size || index >= size)

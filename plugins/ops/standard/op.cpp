@@ -252,6 +252,15 @@ void Prepare::expect_result(uint32_t i, Index shape) const {
       print_shape(given));
 }
 
+uint32_t Prepare::moved_bytes(const regie_tensor& from) const {
+  const uint32_t size = elem_size(from.elem);
+  if (size == 0) no_type(from.elem);
+  for (uint32_t i = 0; i < results(); ++i)
+    if (wants(i) && out(i).elem != from.elem)
+      bad("result " + std::to_string(i) + " has another type than what is copied into it");
+  return size;
+}
+
 void Prepare::no_type(regie_elem elem) const {
   unsupported("no reference kernel for elements of type " + std::string(elem_name(elem)));
 }

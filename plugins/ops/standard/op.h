@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -88,11 +89,11 @@ class Call {
   const regie_tensor& operand(uint32_t i) const { return call_.operands[i]; }
   template <class T>
   const T* in(uint32_t i) const {
-    return static_cast<const T*>(call_.operands[i].data);
+    return static_cast<const T*>(data_of<T>(call_.operands[i]));
   }
   template <class T>
   T* out(uint32_t i) const {
-    return static_cast<T*>(call_.results[i].data);
+    return static_cast<T*>(data_of<T>(call_.results[i]));
   }
   template <class T>
   T* scratch() const {
@@ -100,6 +101,16 @@ class Call {
   }
 
  private:
+  // Schemas hold at compile time; a model file may say another type, whose elements are smaller than those
+  // that the kernel is for. Without a size: strings, packed elements, and what moves bytes.
+  template <class T>
+  static void* data_of(const regie_tensor& t) {
+    if constexpr (!std::is_void_v<T>)
+      if (const uint32_t size = elem_size(t.elem); t.data && size != 0 && size < sizeof(T))
+        throw sdk::Failure(REGIE_INVALID_INPUT, "a tensor of " + std::string(elem_name(t.elem)) +
+                                                    " does not have the type that the kernel is for");
+    return t.data;
+  }
   const regie_op_call& call_;
 };
 
@@ -157,6 +168,8 @@ class Prepare {
     if (!ops::dispatch(types, elem, [&]<class T>() { kernel = f.template operator()<T>(); })) no_type(elem);
     return kernel;
   }
+  // Bytes of an element of `from`, which results are copied from: they must have its type.
+  uint32_t moved_bytes(const regie_tensor& from) const;
   [[noreturn]] void no_type(regie_elem elem) const;
   [[noreturn]] void bad(const std::string& message) const;  // INVALID_INPUT
   [[noreturn]] void unsupported(const std::string& message) const;

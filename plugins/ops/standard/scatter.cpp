@@ -154,8 +154,8 @@ KernelPtr prepare_tensor_scatter(Prepare& p) {
   p.expect_result(0, x);
   const auto axis = static_cast<size_t>(p.axis(p.attrs.integer("axis", -2), p.in(0).rank));
   if (x.size() != u.size() || axis == 0) p.bad("the update does not fit");
-  int64_t batch = x[0], outer = 1, block = elem_size(p.in(0).elem);
-  if (block == 0) p.no_type(p.in(0).elem);
+  int64_t batch = x[0], outer = 1, block = p.moved_bytes(p.in(0));
+  if (p.in(1).elem != p.in(0).elem) p.bad("the update has another type");
   for (size_t i = 0; i < x.size(); ++i) {
     if (i != axis && x[i] != u[i])
       p.bad("an update of shape " + print_shape(u) + " does not fit into " + print_shape(x));
@@ -249,8 +249,7 @@ void infer_compress(const Infer& infer) {
 
 KernelPtr prepare_compress(Prepare& p) {
   Index x = p.shape(0), y = p.out_shape(0);
-  int64_t outer = 1, size = sdk::count_of(p.in(0)), inner = elem_size(p.in(0).elem), wanted = 0;
-  if (inner == 0) p.no_type(p.in(0).elem);
+  int64_t outer = 1, size = sdk::count_of(p.in(0)), inner = p.moved_bytes(p.in(0)), wanted = 0;
   if (p.attrs.has("axis")) {
     const auto axis = static_cast<size_t>(p.axis(p.attrs.integer("axis", 0), p.in(0).rank));
     for (size_t i = 0; i < x.size(); ++i)

@@ -157,8 +157,7 @@ KernelPtr prepare_slice(Prepare& p) {
   check_rank(p.op, x.size());
   check_index_lists(p, 1, 4);
   if (x.size() != y.size()) p.bad("the result has the shape " + print_shape(y));
-  uint32_t size = elem_size(p.in(0).elem);
-  if (size == 0) p.no_type(p.in(0).elem);
+  uint32_t size = p.moved_bytes(p.in(0));
   return make_kernel(SliceKernel{{x.begin(), x.end()}, {y.begin(), y.end()}, size, p.has(3), p.has(4)});
 }
 
@@ -284,8 +283,7 @@ KernelPtr prepare_pad(Prepare& p) {
   if (p.has(2) && (sdk::count_of(p.in(2)) != 1 || p.in(2).elem != p.in(0).elem))
     p.bad("the constant must be a single number of the input's type");
   if (x.size() != y.size()) p.bad("the result has the shape " + print_shape(y));
-  uint32_t size = elem_size(p.in(0).elem);
-  if (size == 0) p.no_type(p.in(0).elem);
+  uint32_t size = p.moved_bytes(p.in(0));
   return make_kernel(PadKernel{
       pad_mode(p.op, p.attrs), {x.begin(), x.end()}, {y.begin(), y.end()}, size, p.has(3), p.has(2)});
 }

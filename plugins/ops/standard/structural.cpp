@@ -48,8 +48,7 @@ void infer_copy(const Infer& infer) {
 
 KernelPtr prepare_copy(Prepare& p) {
   p.expect_result(0, p.shape(0));
-  uint32_t size = elem_size(p.in(0).elem);
-  if (size == 0) p.no_type(p.in(0).elem);
+  uint32_t size = p.moved_bytes(p.in(0));
   return make_kernel([bytes = static_cast<uint64_t>(sdk::count_of(p.in(0))) * size](const Call& call) {
     copy_bytes(call.out<void>(0), call.in<void>(0), bytes);
   });
