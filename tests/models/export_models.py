@@ -47,6 +47,10 @@ def torchvision_network(name, opset, **options):
         for module in network.modules():
             if isinstance(module, torch.nn.Conv2d):
                 module.weight.data -= module.weight.data.mean(dim=(1, 2, 3), keepdim=True)
+            # Each block adds a correction, as in a trained network. With branches as strong as the sum, rounding grows from
+            # block to block until ONNX Runtime with and without its optimisations is further apart than the bound.
+            if isinstance(module, torchvision.models.resnet.Bottleneck):
+                module.bn3.weight.data *= 0.3
         measure_statistics(network)
         return network, (torch.randn(1, 3, 224, 224),), ["input"], ["output"]
 
