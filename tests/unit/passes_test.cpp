@@ -94,7 +94,8 @@ TEST_F(Passes, FoldingAChainCostsItsLength) {
   EXPECT_LT(seconds([&] { pass("fold-constants"); }), 20);
   EXPECT_EQ(h.graph().live_node_count(), 1u);
   EXPECT_EQ(h.evaluations, 10000u);
-  // All nodes once; then in each wave the one reader of what was folded, and its reader, whose type is inferred again.
+  // All nodes once; then in each wave the one reader of what was folded, and its reader, whose type is
+  // inferred again.
   EXPECT_LE(h.shown, 3 * 10001u);
   // 10,000 negations: the number that there was.
   const Graph& g = h.graph();

@@ -2,7 +2,6 @@
 // which shares no code with the planner; bounds come from a sum over every step.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <map>
 
 #include "regie_test_paths.h"
@@ -181,14 +180,17 @@ TEST_F(PlanGreedy, MoreBudgetIsNeverWorse) {
   }
 }
 
-TEST_F(PlanGreedy, SixtyThousandBuffers) {
-  for (uint64_t life : {20, 60000}) {
-    const Buffers b = random_buffers(life, 60000, 60000, life, 100000, false);
-    const auto start = std::chrono::steady_clock::now();
+// How long that takes is measured by tests/bench/memory.py; a planner with lists of pairs would not come to
+// an end.
+TEST_F(PlanGreedy, ManyBuffers) {
+#ifdef __SANITIZE_ADDRESS__
+  constexpr uint64_t kMany = 15000;
+#else
+  constexpr uint64_t kMany = 60000;
+#endif
+  for (uint64_t life : {uint64_t{20}, kMany}) {
+    const Buffers b = random_buffers(life, kMany, kMany, life, 100000, false);
     ASSERT_TRUE(plan(b).ok());
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    // A quarter of a second when optimised; far more than a quadratic planner would need even so.
-    EXPECT_LT(seconds, 20) << "lives of up to " << life;
     EXPECT_LE(static_cast<double>(answer_.peak), 1.1 * static_cast<double>(answer_.lower_bound))
         << "lives of up to " << life;
     // The same pairs as a sweep over time sees them: who is alive when a buffer starts, kept by offset.
