@@ -7,6 +7,7 @@ with one and two threads. Expected values are computed in float64 for float32 an
 import math
 import sys
 
+import ml_dtypes
 import numpy as np
 from onnx import helper
 
@@ -87,7 +88,7 @@ def float_cases(dtype):
         "greater_equal": ("GreaterOrEqual", "xx", {}, lambda x, _: x >= x, None),
         "pow": ("Pow", "py", {}, lambda p, y: p**y, MORE),
         "clip": ("Clip", "xlh", {}, lambda x, low, high: np.where(x < low, low, np.where(x > high, high, x)), EXACT),
-        "clip_low": ("Clip", "xl", {}, lambda x, low: np.minimum(np.where(x < low, low, x), np.finfo(f32 if half else dtype).max), EXACT),
+        "clip_low": ("Clip", "xl", {}, lambda x, low: np.minimum(np.where(x < low, low, x), ml_dtypes.finfo(dtype).max.astype(f32 if half else dtype)), EXACT),
         "where": ("Where", "bxy", {}, lambda b, x, y: np.where(b, x, y), EXACT),
         "to_i32": ("Cast", "x", {"to": 6}, None, None),
         "to_i64": ("Cast", "x", {"to": 7}, None, None),

@@ -258,10 +258,14 @@ class Planner {
     };
     uint64_t b = 0;
     switch (lane_of(e)) {
-      case Lane::kF32:  // 16-bit floats are held by those of f32, as by the reference kernel
+      case Lane::kF32: {  // in which 16-bit floats are computed
+        const float most = e == REGIE_F16    ? 65504.0f
+                           : e == REGIE_BF16 ? std::bit_cast<float>(0x7f7f0000u)
+                                             : std::numeric_limits<float>::max();
         e = REGIE_F32;
-        b = bits(std::numeric_limits<float>::lowest(), std::numeric_limits<float>::max());
+        b = bits(-most, most);
         break;
+      }
       case Lane::kF64:
         b = bits(std::numeric_limits<double>::lowest(), std::numeric_limits<double>::max());
         break;
