@@ -29,7 +29,7 @@ Result<std::string> optimise(const po::variables_map& values) {
     }
   std::string path = values["GRAPH"].as<std::string>();
   REGIE_ASSIGN(std::string text, read_text_file(path));
-  if (text.find('\0') != std::string::npos)
+  if (text.find('\0') != std::string::npos || text.find("graph") == std::string::npos)
     return invalid_input("this is no graph in text form; `regie compile MODEL --dump FOLDER` writes some",
                          path);
   return optimise_text(plugins, text, path, pipeline, options);
