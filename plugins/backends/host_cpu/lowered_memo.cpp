@@ -1,8 +1,8 @@
 #include "lowered_memo.h"
 
-#include <omp.h>
-
 #include <type_traits>
+
+#include "parallel.h"
 
 namespace host_cpu {
 

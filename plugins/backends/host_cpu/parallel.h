@@ -1,5 +1,6 @@
 // Parallel loops on the threads that oneDNN's kernels use too: libgomp's, by its own entry points, so that
-// any compiler makes them and no second pool of threads waits beside it.
+// any compiler makes them and no second pool of threads waits beside it. Its functions are declared here, as
+// <omp.h> is not always there for clang.
 #pragma once
 
 #include <algorithm>
@@ -8,15 +9,18 @@
 extern "C" void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags);
 extern "C" int omp_get_thread_num(void);
 extern "C" int omp_get_num_threads(void);
+extern "C" int omp_get_max_threads(void);
+extern "C" void omp_set_num_threads(int);
 
 namespace host_cpu {
 
+constexpr int64_t kWorthwhile = 1 << 14;
+
 // Calls f(begin, end) so that the ranges cover 0..count-1, on up to `threads` threads. `cost`: elements or so
-// that one step touches; below some ten thousand in all a second thread costs more than it gains.
+// that one step touches; below kWorthwhile in all a second thread costs more than it gains.
 // f must not throw.
 template <class F>
 void parallel(uint32_t threads, int64_t count, int64_t cost, F&& f) {
-  constexpr int64_t kWorthwhile = 1 << 14;
   const int64_t useful =
       std::min<int64_t>({threads, count, count * std::max<int64_t>(cost, 1) / kWorthwhile});
   if (useful <= 1) {

@@ -88,9 +88,6 @@ using Loop = void (*)(const LoopCall&);
 // Of the best level that this processor has. Null if there is no loop for it. `to` matters for kCast.
 Loop find_loop(Code code, Lane from, Lane to);
 
-// "avx512", "avx2", "sse2"
-const char* loop_level();
-
 // One level each; those that need more than this processor has must not be called.
 Loop find_loop_avx512(Code code, Lane from, Lane to);
 Loop find_loop_avx2(Code code, Lane from, Lane to);

@@ -91,11 +91,11 @@ PointwiseRun::PointwiseRun(const regie::sdk::WordCatcher& catcher, const Pointwi
   const PrepareRequest physical{physical_operands_.data(), request.operand_count, physical_results_.data(),
                                 request.result_count};
   merge_dimensions(physical);
-  place_operands(physical);
+  place_operands();
   place_results(physical);
   give_slots();
   choose_tiles(threads);
-  prepare_calls(physical, threads_);
+  prepare_calls();
 }
 
 // All results have one format. An operand has it too, or is row-major with bytes that lie alike in both, as
@@ -196,18 +196,21 @@ void PointwiseRun::merge_dimensions(const PrepareRequest& r) {
   flat_ = dims_.size() == 1;
 }
 
-// Which operands are read where they lie, which go through a register.
-void PointwiseRun::place_operands(const PrepareRequest&) {
-  std::vector<bool> read(plan_.value_count, false);
-  for (const PointwiseInstruction& i : plan_.instructions) {
-    if (!i.loop) {
-      for (uint32_t v : program_.steps[i.step].operands)
-        if (v != REGIE_NONE) read[plan_.same_as[v]] = true;
-      continue;
-    }
+template <class F>
+void PointwiseRun::each_read(const PointwiseInstruction& i, F&& f) const {
+  if (i.loop) {
     for (uint32_t v : i.operands)
-      if (v != REGIE_NONE) read[v] = true;
+      if (v != REGIE_NONE) f(v);
+  } else {
+    for (uint32_t v : program_.steps[i.step].operands)
+      if (v != REGIE_NONE) f(plan_.same_as[v]);
   }
+}
+
+// Which operands are read where they lie, which go through a register.
+void PointwiseRun::place_operands() {
+  std::vector<bool> read(plan_.value_count, false);
+  for (const PointwiseInstruction& i : plan_.instructions) each_read(i, [&](uint32_t v) { read[v] = true; });
   for (uint32_t v : program_.results)
     if (v != REGIE_NONE) read[plan_.same_as[v]] = true;
 
@@ -249,14 +252,10 @@ void PointwiseRun::place_operands(const PrepareRequest&) {
 }
 
 bool PointwiseRun::reads_later(uint32_t value, size_t from) const {
-  for (size_t k = from; k < plan_.instructions.size(); ++k) {
-    const PointwiseInstruction& i = plan_.instructions[k];
-    if (i.loop && std::find(i.operands, i.operands + 3, value) != i.operands + 3) return true;
-    if (!i.loop)
-      for (uint32_t v : program_.steps[i.step].operands)
-        if (v != REGIE_NONE && plan_.same_as[v] == value) return true;
-  }
-  return false;
+  bool found = false;
+  for (size_t k = from; k < plan_.instructions.size(); ++k)
+    each_read(plan_.instructions[k], [&](uint32_t v) { found |= v == value; });
+  return found;
 }
 
 // A result is written by the loop that computes it. If the launch puts it over an operand that a later loop
@@ -285,7 +284,6 @@ void PointwiseRun::place_results(const PrepareRequest& request) {
     outputs_.push_back(std::move(o));
   }
   in_slot_.assign(outputs_.size(), 0);
-  // 16-bit results that are direct copies of operands, and the like, are stored behind the loops.
 }
 
 // Registers: for what is fed, one each; for what loops compute, from when it is made to when it is last read.
@@ -301,32 +299,23 @@ void PointwiseRun::give_slots() {
     if (!is_step(v) && values_[v].place == Place::kSlot) values_[v].slot = slots_++;
   std::vector<size_t> last(values_.size(), 0);
   for (size_t k = 0; k < plan_.instructions.size(); ++k) {
-    const PointwiseInstruction& i = plan_.instructions[k];
-    last[i.result] = k;
-    if (!i.loop) {
-      for (uint32_t v : program_.steps[i.step].operands)
-        if (v != REGIE_NONE) last[plan_.same_as[v]] = k;
-    } else {
-      for (uint32_t v : i.operands)
-        if (v != REGIE_NONE) last[v] = k;
-    }
+    last[plan_.instructions[k].result] = k;
+    each_read(plan_.instructions[k], [&](uint32_t v) { last[v] = k; });
   }
   for (const Output& o : outputs_) last[o.value] = plan_.instructions.size();
   std::vector<uint32_t> free;
   for (size_t k = 0; k < plan_.instructions.size(); ++k) {
     const PointwiseInstruction& i = plan_.instructions[k];
-    // In place over what is read for the last time, if elements are of one size.
-    auto release = [&](bool same_size) {
-      for (uint32_t v : i.operands) {
-        if (v == REGIE_NONE || !is_step(v) || last[v] != k || values_[v].slot == REGIE_NONE || v == i.result)
-          continue;
-        const bool same = lane_bytes(values_[v].elem) == lane_bytes(values_[i.result].elem);
-        if (same != same_size) continue;
-        if (std::find(free.begin(), free.end(), values_[v].slot) == free.end())
+    // Loops work in place over what is read for the last time, if elements are of one size.
+    auto release = [&](bool before) {
+      each_read(i, [&](uint32_t v) {
+        if (!is_step(v) || last[v] != k || values_[v].slot == REGIE_NONE || v == i.result) return;
+        const bool in_place = i.loop && lane_bytes(values_[v].elem) == lane_bytes(values_[i.result].elem);
+        if (in_place == before && std::find(free.begin(), free.end(), values_[v].slot) == free.end())
           free.push_back(values_[v].slot);
-      }
+      });
     };
-    if (i.loop) release(true);
+    release(true);
     Value& result = values_[i.result];
     const bool wants =
         result.place == Place::kSlot || std::any_of(outputs_.begin(), outputs_.end(), [&](const Output& o) {
@@ -337,14 +326,7 @@ void PointwiseRun::give_slots() {
       result.slot = free.back();
       free.pop_back();
     }
-    if (i.loop) {
-      release(false);
-    } else {
-      for (uint32_t v : program_.steps[i.step].operands)
-        if (v != REGIE_NONE && is_step(plan_.same_as[v]) && last[plan_.same_as[v]] == k &&
-            values_[plan_.same_as[v]].slot != REGIE_NONE)
-          free.push_back(values_[plan_.same_as[v]].slot);
-    }
+    release(false);
     if (last[i.result] == k && result.slot != REGIE_NONE) free.push_back(result.slot);  // nobody reads it
     std::sort(free.begin(), free.end());
     free.erase(std::unique(free.begin(), free.end()), free.end());
@@ -386,7 +368,7 @@ void PointwiseRun::choose_tiles(uint32_t threads) {
       ns < kParallelNs ? 1 : static_cast<uint32_t>(std::min<int64_t>(std::max(threads, 1u), tile_count_));
 }
 
-void PointwiseRun::prepare_calls(const PrepareRequest&, uint32_t threads) {
+void PointwiseRun::prepare_calls() {
   calls_.resize(program_.steps.size());
   for (const PointwiseInstruction& i : plan_.instructions) {
     if (i.loop) continue;
@@ -428,7 +410,7 @@ void PointwiseRun::prepare_calls(const PrepareRequest&, uint32_t threads) {
              std::move(operands),
              result,
              {}});
-    for (uint32_t t = 0; calls_[i.step]->kernel.scratch_bytes() && t < threads; ++t)
+    for (uint32_t t = 0; calls_[i.step]->kernel.scratch_bytes() && t < threads_; ++t)
       calls_[i.step]->scratch.push_back(make_bytes(calls_[i.step]->kernel.scratch_bytes()));
   }
 }
@@ -629,13 +611,6 @@ void PointwiseRun::failed(regie_status code, std::string words) {
   code_.store(code);
 }
 
-void PointwiseRun::parallel_part(void* self) {
-  auto& run = *static_cast<PointwiseRun*>(self);
-  const int64_t threads = omp_get_num_threads(), number = omp_get_thread_num();
-  run.tiles(static_cast<uint32_t>(number), run.tile_count_ * number / threads,
-            run.tile_count_ * (number + 1) / threads);
-}
-
 regie_status PointwiseRun::run(const regie_launch& launch, std::string* words) {
   launch_ = &launch;
   code_.store(REGIE_OK);
@@ -645,10 +620,10 @@ regie_status PointwiseRun::run(const regie_launch& launch, std::string* words) {
     for (uint32_t operand : outputs_[k].conflicts)
       in_slot_[k] |= launch.operands[operand].data == launch.results[outputs_[k].result].data;
   }
-  if (threads_ > 1)
-    GOMP_parallel(parallel_part, this, threads_, 0);
-  else
-    tiles(0, 0, tile_count_);
+  // choose_tiles has weighed whether threads are worthwhile.
+  parallel(threads_, tile_count_, kWorthwhile, [&](int64_t begin, int64_t end) {
+    tiles(static_cast<uint32_t>(omp_get_thread_num()), begin, end);
+  });
   launch_ = nullptr;
   if (code_.load() != REGIE_OK) *words = std::move(words_);
   return code_.load();

@@ -24,7 +24,6 @@ class PointwiseRun {
                const PrepareRequest& request, uint32_t threads);
   uint64_t scratch_bytes() const { return 0; }
   regie_status run(const regie_launch& launch, std::string* words);
-  uint32_t threads_used() const { return threads_; }
 
  private:
   static constexpr size_t kStackBytes = 64 << 10, kMostValues = 320, kMostFeeds = 64, kMostRank = 16;
@@ -60,13 +59,16 @@ class PointwiseRun {
   };
   struct Thread;
 
-  void place_operands(const PrepareRequest& request);
+  void place_operands();
   void rename_axes(const PrepareRequest& request);
   void merge_dimensions(const PrepareRequest& request);
   void place_results(const PrepareRequest& request);
   void give_slots();
   void choose_tiles(uint32_t threads);
-  void prepare_calls(const PrepareRequest& request, uint32_t threads);
+  void prepare_calls();
+  // The values that an instruction reads, where they lie; with repetitions.
+  template <class F>
+  void each_read(const PointwiseInstruction& i, F&& f) const;
   bool reads_later(uint32_t operand_value, size_t instruction) const;
 
   void start(Thread& t) const;
@@ -75,7 +77,6 @@ class PointwiseRun {
   void one_tile(Thread& t, int64_t start, int64_t count);
   void call_reference(Thread& t, const PointwiseInstruction& i, int64_t count);
   void failed(regie_status code, std::string words);
-  static void parallel_part(void* self);
 
   const regie::sdk::WordCatcher& catcher_;
   const PointwiseProgram& program_;
@@ -88,7 +89,6 @@ class PointwiseRun {
   std::vector<Output> outputs_;
   std::vector<std::unique_ptr<Call>> calls_;  // by step; null: by loops
   std::vector<int64_t> dims_;                 // merged; the last one is the row
-  std::vector<regie_tensor> results_;
   int64_t elements_ = 0, row_ = 1, rows_ = 1;
   int64_t tile_ = 0, rows_a_tile_ = 0, parts_a_row_ = 1, tile_count_ = 0;
   bool flat_ = true;

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-// Of libgomp, which every compiler's <omp.h> declares alike; the header itself is not always there for clang.
-extern "C" void omp_set_num_threads(int);
-extern "C" int omp_get_max_threads(void);
+#include "parallel.h"
 
 namespace host_cpu {
 namespace {
