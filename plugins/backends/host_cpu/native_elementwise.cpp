@@ -1,8 +1,7 @@
 // Element-wise operators on float32, with broadcasting, and the conversions between element types.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <optional>
+#include <limits>
 
 #include "native.h"
 #include "parallel.h"
@@ -40,10 +39,7 @@ Broadcast broadcast(const NativeRequest& r, std::initializer_list<size_t> operan
   for (size_t i = 0; i < shape.size(); ++i) axes[i] = {shape[i], {0, 0, 0}};
   size_t k = 0;
   for (size_t o : operands) {
-    std::vector<int64_t> dims = beside(r.in(o), y);
-    if (y.format == kBlocked && dims[1] == 1 && dims.back() == 1 && shape.back() != 1) {
-      // One channel beside blocks of them.
-    }
+    const std::vector<int64_t> dims = beside(r.in(o), y);
     const auto strides = row_major_strides(dims);
     for (size_t i = 0; i < shape.size(); ++i) {
       if (dims[i] != 1 && dims[i] != shape[i]) refuse("an operand does not broadcast to the result");
@@ -154,7 +150,7 @@ NativePtr make_swish(const NativeRequest& r) {
 }
 
 NativePtr make_clip(const NativeRequest& r) {
-  float bounds[2] = {-INFINITY, INFINITY};
+  float bounds[2] = {std::numeric_limits<float>::lowest(), std::numeric_limits<float>::max()};
   for (size_t i = 0; i < 2; ++i) {
     if (!r.has(i + 1)) continue;
     const NativeTensor& t = r.in(i + 1);
@@ -297,14 +293,14 @@ NativePtr make_or(const NativeRequest& r) {
   return compare_kernel(r, [](auto a, auto b) { return a != 0 || b != 0; });
 }
 
-// A float beyond the integer's range: what the processor gives is no result that anybody may rely on, but it
-// must not be undefined either.
+// Floats are cut towards zero and held within the range, NaN becomes 0, as in row-major order.
 template <class To, class From>
 To convert(From v) {
   if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    if (!(v >= static_cast<From>(-9.2e18) && v <= static_cast<From>(9.2e18)))
-      return std::numeric_limits<To>::min();
-    return static_cast<To>(static_cast<int64_t>(v));
+    using Limits = std::numeric_limits<To>;
+    if (v != v) return 0;
+    if (v <= static_cast<From>(Limits::min())) return Limits::min();
+    return v >= static_cast<From>(Limits::max()) ? Limits::max() : static_cast<To>(v);
   } else {
     return static_cast<To>(v);
   }

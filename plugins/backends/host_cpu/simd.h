@@ -38,7 +38,7 @@ enum class Unary : uint32_t {
   kTanh,
   kThresholdedRelu
 };
-enum class Binary : uint32_t { kAdd, kSub, kMul, kDiv, kMax, kMin, kPRelu, kSquaredDifference };
+enum class Binary : uint32_t { kAdd, kSub, kMul, kDiv, kMax, kMin, kPRelu };
 enum class Fold : uint32_t { kSum, kMax, kMin, kProd, kSumAbs, kSumSquare };
 
 struct Simd {

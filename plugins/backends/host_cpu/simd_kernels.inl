@@ -202,8 +202,6 @@ void binary(Binary op, float* y, const float* a, const float* b, int64_t n, int 
     case Binary::kMax: return map2(y, a, b, n, sa, sb, [](V p, V q) { return maximum(p, q); });
     case Binary::kMin: return map2(y, a, b, n, sa, sb, [](V p, V q) { return minimum(p, q); });
     case Binary::kPRelu: return map2(y, a, b, n, sa, sb, [](V p, V q) { return p < 0.f ? p * q : p; });
-    case Binary::kSquaredDifference:
-      return map2(y, a, b, n, sa, sb, [](V p, V q) { return (p - q) * (p - q); });
   }
 }
 
