@@ -135,20 +135,25 @@ Choice choose(regie_engine& e, const Work& work) {
   return c;
 }
 
-// Empty: the reference kernel takes it. `words` tells why not.
-std::string reference_problem(const regie_engine& e, const Work& work) {
-  if (work.node.region_count) return "it has regions";
+// Nothing where it cannot take the node; `why` says why then.
+std::optional<regie::sdk::ReferenceKernel> reference_kernel(const regie_engine& e, const Work& work,
+                                                            std::string* why) {
   auto reference = regie::sdk::find_reference(e.catcher, work.op);
-  if (!reference) return "no plug-in has a reference kernel for " + std::string(work.op);
-  if (reference->flags() & REGIE_OP_DYNAMIC_RESULT)
-    return "a result's shape is known only after it has run, which launches do not cover";
-  try {
-    regie::sdk::ReferenceKernel probe(e.catcher, *reference, work.op, work.attrs, work.operands.data(),
-                                      work.node.operand_count, work.results.data(), work.node.result_count);
-  } catch (const Failure& f) {
-    return f.message;
-  }
-  return {};
+  if (work.node.region_count)
+    *why = "it has regions";
+  else if (!reference)
+    *why = "no plug-in has a reference kernel for " + std::string(work.op);
+  else if (reference->flags() & REGIE_OP_DYNAMIC_RESULT)
+    *why = "a result's shape is known only after it has run, which launches do not cover";
+  else
+    try {
+      return regie::sdk::ReferenceKernel(e.catcher, *reference, work.op, work.attrs, work.operands.data(),
+                                         work.node.operand_count, work.results.data(),
+                                         work.node.result_count);
+    } catch (const Failure& f) {
+      *why = f.message;
+    }
+  return std::nullopt;
 }
 
 regie_status create(uint32_t, const regie_host* host, const regie_config* params, regie_engine** engine) {
@@ -165,61 +170,43 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
     *answer = {};
     Work work(graph, node, *shapes);
     const Settings& s = e->settings;
-    std::string why_not_onednn;
-    double flops = 4 * work.elements;
+    auto say = [&](bool can, double compute_ns, std::string reason) {
+      answer->can = can;
+      answer->cost_ns = s.overhead_ns + std::max(compute_ns, work.bytes / s.bytes_per_ns);
+      e->reason = std::move(reason);
+      answer->reason = regie::sdk::str(e->reason);
+    };
+    std::string why_not;
     if (is_lowered(work.op)) {
       try {
         Choice c = choose(*e, work);
-        answer->can = 1;
-        answer->cost_ns = s.overhead_ns + std::max(c.op.flops / s.flops_per_ns, work.bytes / s.bytes_per_ns);
-        e->reason = "oneDNN " + c.lowered->implementation;
-        answer->reason = regie::sdk::str(e->reason);
-        return;
+        return say(true, c.op.flops / s.flops_per_ns, "oneDNN " + c.lowered->implementation);
       } catch (const Failure& f) {
         if (f.code != REGIE_UNSUPPORTED) throw;
-        why_not_onednn = f.message;
+        why_not = "not by oneDNN: " + f.message;
       }
     }
     std::string why_not_pointwise;
     if (auto kernel = lower_pointwise(e->catcher, graph, work.node, work.operands.data(), work.results.data(),
-                                      work.formats, &why_not_pointwise)) {
-      answer->can = 1;
-      answer->cost_ns = s.overhead_ns + std::max(work.elements * kernel->additions / s.flops_per_ns,
-                                                 work.bytes / s.bytes_per_ns);
-      e->reason = kernel->name;
-      answer->reason = regie::sdk::str(e->reason);
-      return;
-    }
+                                      work.formats, &why_not_pointwise))
+      return say(true, work.elements * kernel->additions / s.flops_per_ns, kernel->name);
     if (const NativeOp* native = find_native(work.op)) {
       try {
         work.native(1);
-        answer->can = 1;
-        answer->cost_ns =
-            s.overhead_ns + std::max(native->flops * work.elements / s.flops_per_ns * kNativeSlower,
-                                     work.bytes / s.bytes_per_ns);
-        e->reason = "a kernel of our own";
-        if (!why_not_onednn.empty()) e->reason += "; not by oneDNN: " + why_not_onednn;
-        answer->reason = regie::sdk::str(e->reason);
-        return;
+        return say(true, native->flops * work.elements / s.flops_per_ns * kNativeSlower,
+                   "a kernel of our own" + (why_not.empty() ? "" : "; " + why_not));
       } catch (const Failure& f) {
         if (f.code != REGIE_UNSUPPORTED) throw;
-        why_not_onednn += (why_not_onednn.empty() ? "" : "; ") + ("not by a kernel of our own: " + f.message);
+        why_not += (why_not.empty() ? "" : "; ") + ("not by a kernel of our own: " + f.message);
       }
     }
-    std::string problem = work.node.region_count ? why_not_pointwise : reference_problem(*e, work);
-    answer->can = problem.empty();
-    answer->reference = answer->can;
-    answer->cost_ns = s.overhead_ns + std::max(flops / s.reference_flops_per_ns, work.bytes / s.bytes_per_ns);
-    e->reason = problem.empty() ? "reference kernel" : problem;
-    if (!why_not_onednn.empty())
-      e->reason += (is_lowered(work.op) ? "; not by oneDNN: " : "; ") + why_not_onednn;
-    answer->reason = regie::sdk::str(e->reason);
+    std::string problem = why_not_pointwise;
+    answer->reference = !work.node.region_count && reference_kernel(*e, work, &problem);
+    std::string reason = answer->reference ? "reference kernel" : problem;
+    if (!why_not.empty()) reason += "; " + why_not;
+    constexpr double kFlopsAnElement = 4;
+    say(answer->reference, kFlopsAnElement * work.elements / s.reference_flops_per_ns, std::move(reason));
   });
-}
-
-bool same_type(const regie_type& a, const regie_type& b) {
-  return a.elem == b.elem && a.container == b.container && a.format == b.format && a.rank == b.rank &&
-         a.rank >= 0 && std::equal(a.dims, a.dims + a.rank, b.dims);
 }
 
 // A conversion, or a transposition, after which every byte lies where it lay.
@@ -243,7 +230,7 @@ uint32_t alias(regie_engine* e, const regie_graph* graph, uint32_t id, uint32_t 
   const uint32_t from = n.operands[operand], to = n.results[0];
   if (from == REGIE_NONE || to == REGIE_NONE || n.region_count) return REGIE_ALIAS_NONE;
   const std::string_view op = regie::sdk::sv(n.op);
-  const bool same = same_type(graph->values[from].type, graph->values[to].type);
+  const bool same = regie::sdk::same_type(graph->values[from].type, graph->values[to].type);
   if (is_lowered(op)) {
     // Only as the residual, and only if no other operand is that value: it is read until the last element is
     // written.
@@ -279,32 +266,46 @@ std::optional<std::string_view> needed_capability() {
   return std::nullopt;
 }
 
+// Refers to its arguments.
+regie_kernel kernel_of(const char* format, const std::string& name, const std::string& blob) {
+  regie_kernel k{};
+  k.struct_size = sizeof k;
+  k.flags = REGIE_KERNEL_ANY_SHAPE;
+  k.format = regie::sdk::str(format);
+  k.name = regie::sdk::str(name);
+  k.blob = blob.data();
+  k.blob_size = blob.size();
+  return k;
+}
+
 void emit_reference(regie_engine& e, const regie_engine_compile& request, const Work& work) {
   if (!work.formats.all_plain())
     throw Failure(REGIE_UNSUPPORTED,
                   std::string(work.op) + " was to be computed in a format in which it cannot be");
-  if (std::string problem = reference_problem(e, work); !problem.empty())
-    throw Failure(REGIE_UNSUPPORTED, "host_cpu cannot run " + std::string(work.op) + ": " + problem);
-  auto reference = regie::sdk::find_reference(e.catcher, work.op);
-  regie::sdk::ReferenceKernel kernel(e.catcher, *reference, work.op, work.attrs, work.operands.data(),
-                                     work.node.operand_count, work.results.data(), work.node.result_count);
+  std::string why_not;
+  const auto kernel = reference_kernel(e, work, &why_not);
+  if (!kernel)
+    throw Failure(REGIE_UNSUPPORTED, "host_cpu cannot run " + std::string(work.op) + ": " + why_not);
   regie::sdk::BlobWriter out;
   regie::sdk::write_op(out, work.op, work.node.attrs, work.node.attr_count, work.node.region_count);
   const std::string blob = out.take(), name = "reference " + std::string(work.op);
-  regie_kernel k{};
-  k.struct_size = sizeof k;
-  k.flags = REGIE_KERNEL_ANY_SHAPE | REGIE_KERNEL_REFERENCE;
-  k.format = regie::sdk::str(kReferenceFormat);
-  k.name = regie::sdk::str(name);
-  k.blob = blob.data();
-  k.blob_size = blob.size();
-  k.scratch_bytes = kernel.scratch_bytes();
+  regie_kernel k = kernel_of(kReferenceFormat, name, blob);
+  k.flags |= REGIE_KERNEL_REFERENCE;
+  k.scratch_bytes = kernel->scratch_bytes();
   const uint32_t residual = residual_operand(work.op);
   if (residual < work.operands.size() && work.operands[residual].elem != REGIE_ELEM_UNKNOWN) {
     const ReferenceScratch scratch = plan_reference_scratch(k.scratch_bytes, work.operands[residual]);
     k.scratch_bytes = scratch.residual_at + scratch.residual_bytes;
   }
   regie::sdk::check(request.emit(&request, &k));
+}
+
+// "own Resize nhwc"
+std::string name_of(std::string_view who, std::string_view what, const Formats& formats) {
+  std::string name(who);
+  name.append(" ").append(what);
+  if (!formats.all_plain()) name.append(" ").append(format_name(formats.results[0]));
+  return name;
 }
 
 void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work& work, const Choice& c) {
@@ -317,15 +318,9 @@ void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work&
   const std::string blob = write_dnnl_blob(
       work.op, work.attrs, c.winograd ? Layout::kWinograd : c.layout, work.operands, work.results,
       work.formats, c.pack ? c.op.weights_operand : REGIE_NONE, c.lowered->weights, winograd);
-  std::string name = "oneDNN " + (c.winograd ? c.winograd : c.lowered)->implementation;
-  if (!work.formats.all_plain()) name += std::string(" ") + format_name(work.formats.results[0]);
-  regie_kernel k{};
-  k.struct_size = sizeof k;
-  k.flags = REGIE_KERNEL_ANY_SHAPE;
-  k.format = regie::sdk::str(kDnnlFormat);
-  k.name = regie::sdk::str(name);
-  k.blob = blob.data();
-  k.blob_size = blob.size();
+  const std::string name =
+      name_of("oneDNN", (c.winograd ? c.winograd : c.lowered)->implementation, work.formats);
+  regie_kernel k = kernel_of(kDnnlFormat, name, blob);
   uint64_t reorders = 0;
   if (!same_layout(c.op.src, c.lowered->src)) make_reorder(e.dnnl.get(), c.op.src, c.lowered->src, &reorders);
   if (!same_layout(c.op.dst, c.lowered->dst)) {
@@ -357,19 +352,8 @@ void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work&
   regie::sdk::check(request.emit(&request, &k));
 }
 
-void emit_pointwise(const regie_engine_compile& request, const PointwiseKernel& kernel) {
-  regie_kernel k{};
-  k.struct_size = sizeof k;
-  k.flags = REGIE_KERNEL_ANY_SHAPE;
-  k.format = regie::sdk::str(kPointwiseFormat);
-  k.name = regie::sdk::str(kernel.name);
-  k.blob = kernel.blob.data();
-  k.blob_size = kernel.blob.size();
-  regie::sdk::check(request.emit(&request, &k));
-}
-
 // False where there is none at these shapes.
-bool emit_native(regie_engine&, const regie_engine_compile& request, const Work& work) {
+bool emit_native(const regie_engine_compile& request, const Work& work) {
   NativePtr kernel;
   try {
     if (!find_native(work.op)) return false;
@@ -379,15 +363,8 @@ bool emit_native(regie_engine&, const regie_engine_compile& request, const Work&
     return false;
   }
   const std::string blob = write_native_blob(work.op, work.attrs, work.formats);
-  std::string name = "own " + std::string(work.op);
-  if (!work.formats.all_plain()) name += std::string(" ") + format_name(work.formats.results[0]);
-  regie_kernel k{};
-  k.struct_size = sizeof k;
-  k.flags = REGIE_KERNEL_ANY_SHAPE;
-  k.format = regie::sdk::str(kNativeFormat);
-  k.name = regie::sdk::str(name);
-  k.blob = blob.data();
-  k.blob_size = blob.size();
+  const std::string name = name_of("own", work.op, work.formats);
+  regie_kernel k = kernel_of(kNativeFormat, name, blob);
   k.scratch_bytes = kernel->scratch_bytes;
   regie::sdk::check(request.emit(&request, &k));
   return true;
@@ -408,9 +385,11 @@ regie_status compile(regie_engine* e, const regie_engine_compile* request) {
     if (choice) return emit_dnnl(*e, *request, work, *choice);
     std::string why_not;
     if (auto kernel = lower_pointwise(e->catcher, request->graph, work.node, work.operands.data(),
-                                      work.results.data(), work.formats, &why_not))
-      return emit_pointwise(*request, *kernel);
-    if (!emit_native(*e, *request, work)) emit_reference(*e, *request, work);
+                                      work.results.data(), work.formats, &why_not)) {
+      const regie_kernel k = kernel_of(kPointwiseFormat, kernel->name, kernel->blob);
+      return regie::sdk::check(request->emit(request, &k));
+    }
+    if (!emit_native(*request, work)) emit_reference(*e, *request, work);
   });
 }
 

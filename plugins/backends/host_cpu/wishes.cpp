@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "executable.h"
 #include "native.h"
 #include "operation.h"
 #include "pointwise_engine.h"
@@ -63,15 +64,23 @@ class Lister {
     }
   }
 
-  // Is there a fast kernel, and does its result come out at the given shapes?
-  bool fast(const std::vector<Use>& uses) const {
+  Formats formats(const std::vector<Use>& uses) const {
     Formats f{std::vector<regie_format>(r_.operands.size(), kPlainFormat),
               std::vector<regie_format>(r_.results.size(), kPlainFormat)};
     for (const Use& u : uses) (u.is_result ? f.results : f.operands)[u.index] = u.format;
+    return f;
+  }
+  Operation operation(const std::vector<Use>& uses) const {
+    Operation op = describe(r_.op, Attrs(r_.node), r_.operands.data(), r_.node.operand_count,
+                            r_.results.data(), r_.node.result_count);
+    set_formats(op, formats(uses), r_.operands.data(), r_.results.data());
+    return op;
+  }
+
+  // Is there a fast kernel, and does its result come out at the given shapes?
+  bool fast(const std::vector<Use>& uses) const {
     try {
-      Operation op = describe(r_.op, Attrs(r_.node), r_.operands.data(), r_.node.operand_count,
-                              r_.results.data(), r_.node.result_count);
-      set_formats(op, f, r_.operands.data(), r_.results.data());
+      const Operation op = operation(uses);
       const bool constant_weights = op.weights.ndims && constant(op.weights_operand);
       const Lowered& l = r_.lowered.get(r_.engine, op, Layout::kPlain, constant_weights);
       return l.implementation.find("ref") == std::string::npos;
@@ -108,13 +117,8 @@ class Lister {
   // third, and little where the picture is small.
   double winograd_gain_ns(const std::vector<Use>& uses) const {
     if (!r_.settings.winograd) return 0;
-    Formats f{std::vector<regie_format>(r_.operands.size(), kPlainFormat),
-              std::vector<regie_format>(r_.results.size(), kPlainFormat)};
-    for (const Use& u : uses) (u.is_result ? f.results : f.operands)[u.index] = u.format;
     try {
-      Operation op = describe(r_.op, Attrs(r_.node), r_.operands.data(), r_.node.operand_count,
-                              r_.results.data(), r_.node.result_count);
-      set_formats(op, f, r_.operands.data(), r_.results.data());
+      const Operation op = operation(uses);
       if (!suits_winograd(op) || !constant(op.weights_operand)) return 0;
       const Lowered& l = r_.lowered.get(r_.engine, op, Layout::kWinograd, true);
       const bool large_tiles = l.implementation.find("4x3") != std::string::npos;
@@ -194,25 +198,14 @@ class Lister {
 
   bool made(const std::vector<Use>& uses) const {
     if (r_.op == "regie.Pointwise") {
-      Formats f{std::vector<regie_format>(r_.operands.size(), kPlainFormat),
-                std::vector<regie_format>(r_.results.size(), kPlainFormat)};
-      for (const Use& u : uses) (u.is_result ? f.results : f.operands)[u.index] = u.format;
       std::string why;
-      return lower_pointwise(r_.catcher, &r_.graph, r_.node, r_.operands.data(), r_.results.data(), f, &why)
+      return lower_pointwise(r_.catcher, &r_.graph, r_.node, r_.operands.data(), r_.results.data(),
+                             formats(uses), &why)
           .has_value();
     }
-    NativeRequest request{r_.op, Attrs(r_.node), {}, {}, 1};
-    auto tensors = [](const std::vector<regie_tensor>& from, std::vector<NativeTensor>* to) {
-      for (const regie_tensor& t : from) {
-        NativeTensor& n = to->emplace_back();
-        if (t.elem != REGIE_ELEM_UNKNOWN) n = {t.elem, kPlainFormat, {t.dims, t.dims + t.rank}, t.data};
-      }
-    };
-    tensors(r_.operands, &request.operands);
-    tensors(r_.results, &request.results);
-    for (const Use& u : uses) (u.is_result ? request.results : request.operands)[u.index].format = u.format;
     try {
-      make_native(request);
+      make_native(
+          native_request(r_.op, Attrs(r_.node), r_.operands.data(), r_.results.data(), formats(uses), 1));
       return true;
     } catch (const Failure&) {
       return false;

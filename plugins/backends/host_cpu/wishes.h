@@ -5,6 +5,7 @@
 // at no gain, so that conversions move to where they cost least.
 #pragma once
 
+#include <span>
 #include <string_view>
 #include <vector>
 
