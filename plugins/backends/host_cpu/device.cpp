@@ -35,6 +35,13 @@ struct regie_device {
   std::vector<regie_str> capabilities;
   regie_device_description description{};
   std::atomic<uint64_t> repacked{0};
+
+  void log(uint32_t level, const std::string& text) const {
+    host->log(level, regie::sdk::lit("host_cpu"), regie::sdk::str(text));
+  }
+  void log_reference(const regie::sdk::OpBlob& op, const std::string& reason) const {
+    log(REGIE_LOG_INFO, op.op() + " runs by its reference kernel at these shapes: " + reason);
+  }
 };
 
 struct regie_fence {
@@ -50,7 +57,8 @@ struct regie_loaded_kernel {
 struct regie_executable {
   struct Nothing {};  // every result is empty
   uint32_t threads;
-  std::variant<Nothing, ReferenceRun, NativeRun, DnnlRun, std::unique_ptr<PointwiseRun>> run;
+  // Launches set addresses in it (executable.h).
+  mutable std::variant<Nothing, ReferenceRun, NativeRun, DnnlRun, std::unique_ptr<PointwiseRun>> run;
 };
 
 struct regie_stream {
@@ -103,11 +111,9 @@ regie_status create(uint32_t, const regie_host* host, const regie_config* params
 }
 void destroy(regie_device* device) {
   if (!device) return;
-  if (uint64_t n = device->repacked; n > 0) {
-    const std::string text =
-        std::to_string(n) + " packed weights were packed again, as oneDNN wanted another layout";
-    device->host->log(REGIE_LOG_INFO, regie::sdk::lit("host_cpu"), regie::sdk::str(text));
-  }
+  if (uint64_t n = device->repacked; n > 0)
+    device->log(REGIE_LOG_INFO,
+                std::to_string(n) + " packed weights were packed again, as oneDNN wanted another layout");
   delete device;
 }
 const regie_device_description* describe_device(regie_device* device) { return &device->description; }
@@ -160,8 +166,6 @@ regie_status kernel_load(regie_device* device, const regie_kernel_image* image,
 }
 void kernel_release(regie_loaded_kernel* kernel) { delete kernel; }
 
-bool is_empty(const regie_tensor& t) { return t.elem != REGIE_ELEM_UNKNOWN && regie::sdk::count_of(t) == 0; }
-
 void check_tensors(const DnnlBlob& blob, const PrepareRequest& r) {
   auto fits = [](const std::vector<TensorNote>& notes, const regie_tensor* tensors, uint32_t count) {
     if (notes.size() != count) return false;
@@ -185,8 +189,7 @@ regie_executable* prepare_dnnl(regie_loaded_kernel& kernel, const DnnlBlob& blob
       auto* made = new regie_executable{threads, DnnlRun(device.dnnl.get(), blob, r)};
       if (std::get<DnnlRun>(made->run).repacked()) {
         ++device.repacked;
-        const std::string text = "a weight of " + blob.op.op() + " was packed again for these shapes";
-        device.host->log(REGIE_LOG_DEBUG, regie::sdk::lit("host_cpu"), regie::sdk::str(text));
+        device.log(REGIE_LOG_DEBUG, "a weight of " + blob.op.op() + " was packed again for these shapes");
       }
       return made;
     } catch (const Failure& f) {
@@ -194,8 +197,7 @@ regie_executable* prepare_dnnl(regie_loaded_kernel& kernel, const DnnlBlob& blob
       reason = f.message;
     }
   }
-  const std::string text = blob.op.op() + " runs by its reference kernel at these shapes: " + reason;
-  device.host->log(REGIE_LOG_INFO, regie::sdk::lit("host_cpu"), regie::sdk::str(text));
+  device.log_reference(blob.op, reason);
   Bytes plain = blob.packed_operand == REGIE_NONE ? Bytes() : unpack(device.dnnl.get(), blob, r);
   const Formats formats = blob.formats();
   return new regie_executable{
@@ -209,8 +211,7 @@ regie_executable* prepare_native(regie_loaded_kernel& kernel, const NativeBlob& 
     return new regie_executable{threads, NativeRun(blob, r, threads)};
   } catch (const Failure& f) {
     if (f.code != REGIE_UNSUPPORTED) throw;
-    const std::string text = blob.op.op() + " runs by its reference kernel at these shapes: " + f.message;
-    device.host->log(REGIE_LOG_INFO, regie::sdk::lit("host_cpu"), regie::sdk::str(text));
+    device.log_reference(blob.op, f.message);
   }
   return new regie_executable{threads,
                               ReferenceRun(device.catcher, blob.op, r, REGIE_NONE, Bytes(), &blob.formats)};
@@ -273,13 +274,12 @@ struct Launcher {
 
 regie_status launch(regie_stream* stream, const regie_executable* executable, const regie_launch* request) {
   if (stream->code != REGIE_OK) return stream->state();
-  auto* mine = const_cast<regie_executable*>(executable);  // see executable.h: one run at a time
   if (request->begin_ns) *request->begin_ns = clock_ns();
   std::string words;
   regie_status code;
   {
-    Width width(mine->threads);
-    code = std::visit(Launcher{*request, stream->dnnl.get(), &words}, mine->run);
+    Width width(executable->threads);
+    code = std::visit(Launcher{*request, stream->dnnl.get(), &words}, executable->run);
   }
   if (request->end_ns) *request->end_ns = clock_ns();
   if (code == REGIE_OK) return REGIE_OK;

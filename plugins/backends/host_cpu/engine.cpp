@@ -67,7 +67,7 @@ struct Work {
       bytes += static_cast<double>(tensor_bytes(t));
       if (t.elem != REGIE_ELEM_UNKNOWN)
         elements = std::max(elements, static_cast<double>(regie::sdk::count_of(t)));
-      if (t.elem != REGIE_ELEM_UNKNOWN && regie::sdk::count_of(t) == 0) empty = true;
+      if (is_empty(t)) empty = true;
     }
     for (uint32_t i = 0; i < node.operand_count; ++i) {
       const regie_tensor& t = operands[i];
@@ -77,7 +77,7 @@ struct Work {
       const uint32_t kind = graph->values[node.operands[i]].kind;
       const bool parameter =
           (kind == REGIE_VALUE_CONSTANT || kind == REGIE_VALUE_WEIGHT) && t.rank == 1 && i > 0;
-      if (regie::sdk::count_of(t) == 0 && !parameter) empty = true;
+      if (is_empty(t) && !parameter) empty = true;
     }
   }
   Attrs attributes() const { return Attrs(node); }
@@ -311,7 +311,7 @@ std::string name_of(std::string_view who, std::string_view what, const Formats& 
 void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work& work, const Choice& c) {
   WinogradWeights winograd;
   if (c.winograd) {
-    winograd.offset = (dnnl_memory_desc_get_size(&c.lowered->weights) + 63) / 64 * 64;
+    winograd.offset = round_up(dnnl_memory_desc_get_size(&c.lowered->weights));
     winograd.bytes = dnnl_memory_desc_get_size(&c.winograd->weights);
     winograd.digest = winograd_digest(c.winograd->weights);
   }

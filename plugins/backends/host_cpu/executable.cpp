@@ -12,7 +12,7 @@ using regie::sdk::Failure;
 void FreeDelete::operator()(void* p) const { std::free(p); }
 
 Bytes make_bytes(uint64_t bytes) {
-  void* p = std::aligned_alloc(64, std::max<uint64_t>(64, (bytes + 63) / 64 * 64));
+  void* p = std::aligned_alloc(64, std::max<uint64_t>(64, round_up(bytes)));
   if (!p) throw std::bad_alloc();
   return Bytes(p);
 }
@@ -54,9 +54,7 @@ Bytes unpack(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& r
   // matrix's.
   const regie_tensor& t = request.operands[blob.packed_operand];
   dnnl_memory_desc_t desc = row_major(blob.packed);
-  const bool transposed =
-      regie::sdk::Attrs(blob.op.attrs().data(), static_cast<uint32_t>(blob.op.attrs().size()))
-          .integer("transB", 0) != 0;
+  const bool transposed = attributes_of(blob.op).integer("transB", 0) != 0;
   if (transposed && blob.packed.ndims >= 2) {
     const int n = desc.ndims;
     auto& strides = desc.format_desc.blocking.strides;
@@ -74,7 +72,7 @@ Bytes unpack(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& r
 
 ReferenceScratch plan_reference_scratch(uint64_t kernel_bytes, const regie_tensor& residual) {
   ReferenceScratch plan;
-  plan.residual_at = (kernel_bytes + 63) / 64 * 64;
+  plan.residual_at = round_up(kernel_bytes);
   plan.residual_bytes =
       (static_cast<uint64_t>(regie::sdk::count_of(residual)) * regie::sdk::elem_bits(residual.elem) + 7) / 8;
   return plan;
@@ -121,7 +119,7 @@ void ReferenceRun::add_plain(const regie_tensor& t, uint32_t index, bool is_resu
                         {is_result ? plain : other},
                         {is_result ? other : plain},
                         1};
-  scratch_bytes_ = (scratch_bytes_ + 63) / 64 * 64;
+  scratch_bytes_ = round_up(scratch_bytes_);
   plain_.push_back({index, is_result, scratch_bytes_, make_native(request)});
   scratch_bytes_ += t.bytes;
 }
@@ -180,9 +178,8 @@ NativeRequest native_request(std::string_view op, const regie::sdk::Attrs& attrs
 NativeRun::NativeRun(const NativeBlob& blob, const PrepareRequest& r, uint32_t threads) {
   if (blob.formats.operands.size() != r.operand_count || blob.formats.results.size() != r.result_count)
     throw Failure(REGIE_INVALID_INPUT, "kernel for " + blob.op.op() + ": it has another number of operands");
-  kernel_ = make_native(native_request(
-      blob.op.op(), regie::sdk::Attrs(blob.op.attrs().data(), static_cast<uint32_t>(blob.op.attrs().size())),
-      r.operands, r.results, blob.formats, threads));
+  kernel_ = make_native(
+      native_request(blob.op.op(), attributes_of(blob.op), r.operands, r.results, blob.formats, threads));
 }
 
 regie_status NativeRun::run(const regie_launch& launch, std::string* words) const {
@@ -242,9 +239,8 @@ void DnnlRun::prepare_weights(dnnl_engine_t engine, const DnnlBlob& blob, const 
 }
 
 DnnlRun::DnnlRun(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& r)
-    : op_(describe(blob.op.op(),
-                   regie::sdk::Attrs(blob.op.attrs().data(), static_cast<uint32_t>(blob.op.attrs().size())),
-                   r.operands, r.operand_count, r.results, r.result_count)) {
+    : op_(describe(blob.op.op(), attributes_of(blob.op), r.operands, r.operand_count, r.results,
+                   r.result_count)) {
   set_formats(op_, blob.formats(), r.operands, r.results);
   Lowered lowered;
   prepare_weights(engine, blob, r, lowered);

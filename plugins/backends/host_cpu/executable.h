@@ -1,8 +1,9 @@
 // A kernel made ready for concrete shapes: primitives created, arguments laid out, so that a launch only sets
 // addresses.
 //
-// An executable is changed by a launch (its memory objects carry the addresses of the call) and therefore
-// belongs to one run at a time; kernels are immutable and may be prepared many times at once.
+// A launch changes an executable, though the interface has it const: its memory objects carry the addresses
+// of the call. It therefore belongs to one run at a time, and whoever has several runs at once, as the
+// contexts of a session, prepares one for each; kernels are immutable and may be prepared many times at once.
 #pragma once
 
 #include <memory>
@@ -30,6 +31,10 @@ struct PrepareRequest {
   const regie_tensor* results;
   uint32_t result_count;
 };
+
+inline bool is_empty(const regie_tensor& t) {
+  return t.elem != REGIE_ELEM_UNKNOWN && regie::sdk::count_of(t) == 0;
+}
 
 struct ReferenceScratch {
   uint64_t residual_at = 0, residual_bytes = 0;

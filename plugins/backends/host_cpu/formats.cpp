@@ -7,10 +7,20 @@
 
 namespace host_cpu {
 
-using regie::sdk::Failure;
+void refuse(std::string why) { throw regie::sdk::Failure(REGIE_UNSUPPORTED, std::move(why)); }
+
+bool Formats::all_plain() const {
+  auto plain = [](regie_format f) { return f == kPlainFormat; };
+  return std::all_of(operands.begin(), operands.end(), plain) &&
+         std::all_of(results.begin(), results.end(), plain);
+}
 
 const char* format_name(regie_format format) {
   return format == kPlainFormat ? "plain" : format == kChannelsLast ? "nhwc" : "nChw16c";
+}
+
+bool is_known_format(regie_format format) {
+  return format == kPlainFormat || format == kChannelsLast || format == kBlocked;
 }
 
 bool format_fits(std::span<const int64_t> dims, regie_format format) {
@@ -22,7 +32,7 @@ bool format_fits(std::span<const int64_t> dims, regie_format format) {
 
 std::vector<int64_t> physical_dims(std::span<const int64_t> dims, regie_format format) {
   if (!format_fits(dims, format))
-    throw Failure(REGIE_UNSUPPORTED, std::string("a tensor cannot have the format ") + format_name(format));
+    refuse(std::string("a tensor cannot have the format ") + format_name(format));
   std::vector<int64_t> out(dims.begin(), dims.end());
   if (format == kChannelsLast) {
     std::rotate(out.begin() + 1, out.begin() + 2, out.end());
@@ -44,14 +54,14 @@ dnnl_memory_desc_t dnnl_layout(std::span<const int64_t> dims, regie_format forma
                                                     {dnnl_nchw, dnnl_nhwc, dnnl_nChw16c},
                                                     {dnnl_ncdhw, dnnl_ndhwc, dnnl_nCdhw16c}};
   if (dims.size() < 3 || dims.size() > 5 || !format_fits(dims, format))
-    throw Failure(REGIE_UNSUPPORTED, "a tensor cannot have its format");
+    refuse("a tensor cannot have its format");
   dnnl_dims_t sizes{};
   std::copy(dims.begin(), dims.end(), sizes);
   const int column = format == kPlainFormat ? 0 : format == kChannelsLast ? 1 : 2;
   dnnl_memory_desc_t desc{};
   if (dnnl_memory_desc_init_by_tag(&desc, static_cast<int>(dims.size()), sizes, dnnl_f32,
                                    kTags[dims.size() - 3][column]) != dnnl_success)
-    throw Failure(REGIE_UNSUPPORTED, "oneDNN cannot describe a tensor of this shape");
+    refuse("oneDNN cannot describe a tensor of this shape");
   return desc;
 }
 

@@ -10,18 +10,29 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "regie/c/view.h"
 
 namespace host_cpu {
 
+[[noreturn]] void refuse(std::string why);  // throws Failure(UNSUPPORTED)
+
 constexpr regie_format kPlainFormat = REGIE_FORMAT_ND;
 constexpr regie_format kChannelsLast = REGIE_FORMAT_NHWC;
 constexpr int64_t kBlock = 16;
 constexpr regie_format kBlocked = REGIE_FORMAT_NC1HWC0 | static_cast<uint32_t>(kBlock) << 16;
 
+// Of a node's operands and results.
+struct Formats {
+  std::vector<regie_format> operands, results;
+  bool all_plain() const;
+};
+
 const char* format_name(regie_format format);
+// One of the three; what a kernel blob says may be any.
+bool is_known_format(regie_format format);
 // Can a tensor of these dimensions have it, whatever its symbolic (negative) ones turn out to be?
 bool format_fits(std::span<const int64_t> dims, regie_format format);
 // The same bytes as a row-major tensor. Throws Failure(UNSUPPORTED) if the format does not fit.

@@ -28,8 +28,7 @@ void write_tensors(BlobWriter& out, const std::vector<regie_tensor>& tensors,
 
 regie_format read_format(BlobReader& in) {
   const auto format = in.get<uint32_t>();
-  if (format != kPlainFormat && format != kChannelsLast && format != kBlocked)
-    in.corrupt("a tensor has an unknown format");
+  if (!is_known_format(format)) in.corrupt("a tensor has an unknown format");
   return format;
 }
 

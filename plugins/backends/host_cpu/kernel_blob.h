@@ -51,6 +51,10 @@ struct NativeBlob {
   Formats formats;
 };
 
+inline regie::sdk::Attrs attributes_of(const regie::sdk::OpBlob& op) {
+  return {op.attrs().data(), static_cast<uint32_t>(op.attrs().size())};
+}
+
 std::string write_dnnl_blob(std::string_view op, const std::vector<regie_attr>& attrs, Layout layout,
                             const std::vector<regie_tensor>& operands,
                             const std::vector<regie_tensor>& results, const Formats& formats,

@@ -5,10 +5,6 @@
 
 namespace host_cpu {
 
-using regie::sdk::Failure;
-
-void refuse(std::string why) { throw Failure(REGIE_UNSUPPORTED, std::move(why)); }
-
 int64_t NativeTensor::count() const {
   int64_t n = 1;
   for (int64_t d : dims) n *= d;

@@ -50,8 +50,7 @@ struct NativeRequest {
 
 // Axis -rank..rank-1 as 0..rank-1; UNSUPPORTED if it is outside.
 int64_t normal_axis(int64_t axis, int64_t rank);
-[[noreturn]] void refuse(std::string why);  // throws UNSUPPORTED
-uint32_t elem_size(regie_elem elem);        // bytes; UNSUPPORTED for strings and less than a byte
+uint32_t elem_size(regie_elem elem);  // bytes; UNSUPPORTED for strings and less than a byte
 std::vector<int64_t> row_major_strides(std::span<const int64_t> dims);
 
 class NativeKernel {

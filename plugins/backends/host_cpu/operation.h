@@ -54,10 +54,6 @@ Operation describe(std::string_view op, const regie::sdk::Attrs& attrs, const re
                    uint32_t operand_count, const regie_tensor* results, uint32_t result_count);
 // Puts operand 0, the residual and the result into their formats. Throws UNSUPPORTED where operator and
 // formats do not go together.
-struct Formats {
-  std::vector<regie_format> operands, results;
-  bool all_plain() const;
-};
 void set_formats(Operation& op, const Formats& formats, const regie_tensor* operands,
                  const regie_tensor* results);
 

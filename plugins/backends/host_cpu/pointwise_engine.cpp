@@ -44,10 +44,7 @@ std::optional<PointwiseKernel> lower_pointwise(const regie::sdk::WordCatcher& ca
     kernel.name = "element-wise " + describe(program);
     kernel.additions = plan.cost;
     // Without elements there is nothing to be tried; the device launches nothing then.
-    const bool empty = std::any_of(results, results + node.result_count, [](const regie_tensor& t) {
-      return t.elem != REGIE_ELEM_UNKNOWN && regie::sdk::count_of(t) == 0;
-    });
-    if (!empty)
+    if (std::none_of(results, results + node.result_count, is_empty))
       PointwiseRun probe(catcher, program, {operands, node.operand_count, results, node.result_count}, 1);
     return kernel;
   } catch (const Failure& f) {

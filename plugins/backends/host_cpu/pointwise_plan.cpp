@@ -7,6 +7,8 @@
 #include <limits>
 #include <optional>
 
+#include "kernel_blob.h"
+
 namespace host_cpu {
 
 using regie::sdk::Attrs;
@@ -157,7 +159,7 @@ class Planner {
     const Loop loop = find_loop(l->code, lane_of(elem(step.operands[0])), Lane::kOther);
     if (!loop || step.result != (tells(l->code) ? regie_elem{REGIE_BOOL} : elem(step.operands[0])))
       return false;
-    const Attrs attrs(step.op.attrs().data(), static_cast<uint32_t>(step.op.attrs().size()));
+    const Attrs attrs = attributes_of(step.op);
     const double p = attrs.number("alpha", l->p);
     const double q = attrs.number(op == "Selu" ? "gamma" : "beta", l->q);
     if (l->operands == 1)
@@ -176,7 +178,7 @@ class Planner {
 
   bool gelu(const PointwiseProgram::Step& step) {
     if (step.operands.size() != 1 || !one_type(step) || step.result != elem(step.operands[0])) return false;
-    const Attrs attrs(step.op.attrs().data(), static_cast<uint32_t>(step.op.attrs().size()));
+    const Attrs attrs = attributes_of(step.op);
     const bool by_tanh = attrs.text("approximate", "none") == "tanh";
     const Loop loop = find_loop(by_tanh ? Code::kGeluTanh : Code::kGelu, lane_of(step.result), Lane::kOther);
     if (!loop) return false;

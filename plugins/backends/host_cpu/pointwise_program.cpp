@@ -11,7 +11,6 @@ namespace host_cpu {
 
 using regie::sdk::BlobReader;
 using regie::sdk::BlobWriter;
-using regie::sdk::Failure;
 
 namespace {
 
@@ -22,8 +21,6 @@ constexpr size_t kMostValues = 1 << 16;
 bool is_covered(regie_elem e) {
   return (e >= REGIE_F32 && e <= REGIE_I64) || (e >= REGIE_BOOL && e <= REGIE_U64) || e == REGIE_BF16;
 }
-
-[[noreturn]] void refuse(const std::string& why) { throw Failure(REGIE_UNSUPPORTED, why); }
 
 class Writer {
  public:
@@ -173,8 +170,7 @@ PointwiseProgram read_pointwise(const void* blob, uint64_t size) {
     list->resize(count);
     for (regie_format& f : *list) {
       f = in.get<regie_format>();
-      if (f != kPlainFormat && f != kChannelsLast && f != kBlocked)
-        in.corrupt("a tensor has an impossible format");
+      if (!is_known_format(f)) in.corrupt("a tensor has an impossible format");
     }
   }
   in.finish();

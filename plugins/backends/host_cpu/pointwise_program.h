@@ -3,16 +3,16 @@
 //
 // Format "host_cpu.pointwise/1": "RGPW", u32 version; u32 operands, each u16 element type (0: absent); u32
 // constants, each u16 element type and u64 bytes; u32 steps, each the operator (regie/op_blob.hpp), u32 count
-// and u32 values that it reads, u16 element type of what it gives; u32 results, each a u32 value. Values
-// count up: operands, constants, steps; REGIE_NONE is an absent one. A step reads what stands before it.
+// and u32 values that it reads, u16 element type of what it gives; u32 results, each a u32 value;
+// a u32 format of each operand, then of each result. Values count up: operands, constants, steps; REGIE_NONE
+// is an absent one. A step reads what stands before it.
 #pragma once
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "operation.h"
+#include "formats.h"
 #include "regie/op_blob.hpp"
 
 namespace host_cpu {

@@ -356,7 +356,7 @@ void PointwiseRun::choose_tiles(uint32_t threads) {
     tile_ = rows_a_tile_ * row_;
     tile_count_ = (rows_ + rows_a_tile_ - 1) / rows_a_tile_;
   }
-  slot_bytes_ = static_cast<uint32_t>((static_cast<uint64_t>(tile_) * widest_ + 63) / 64 * 64);
+  slot_bytes_ = static_cast<uint32_t>(round_up(static_cast<uint64_t>(tile_) * widest_));
   if (static_cast<uint64_t>(slot_bytes_) * slots_ > kStackBytes)
     throw Failure(REGIE_UNSUPPORTED,
                   "an element-wise kernel that needs more registers than there is room for");

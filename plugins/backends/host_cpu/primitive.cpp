@@ -55,8 +55,6 @@ dnnl_memory_desc_t query(const PrimitiveDesc& desc, dnnl_query_t what) {
   return found ? *found : dnnl_memory_desc_t{};
 }
 
-uint64_t round_up(uint64_t n) { return (n + 63) / 64 * 64; }
-
 }  // namespace
 
 Width::Width(uint32_t threads) : before_(omp_get_max_threads()) {

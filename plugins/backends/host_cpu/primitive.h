@@ -9,6 +9,9 @@
 
 namespace host_cpu {
 
+// Bytes up to where what follows them is aligned, to 64.
+constexpr uint64_t round_up(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
+
 // How a kernel treats activations. Values are row-major between kernels; a kernel may still reorder inside.
 enum class Layout : uint32_t {
   kPlain = 0,  // the primitive reads and writes row-major
