@@ -32,14 +32,13 @@ class PointwiseRun {
   enum class Place : uint8_t { kNowhere, kDirect, kRow, kSlot, kResult };
   struct Value {
     Place place = Place::kNowhere;
-    uint32_t index = 0;  // kDirect, kRow: operand or feed; kResult: result
     uint32_t slot = REGIE_NONE;
     regie_elem elem = REGIE_ELEM_UNKNOWN;
     bool uniform = false;  // the same for all elements
   };
   // What fills a register before the loops run, or, with kRow, says where in memory a tile of it lies.
   struct Feed {
-    uint32_t value, operand;
+    uint32_t value;                // an operand
     bool full = false;             // of the result's shape, but in need of conversion
     bool periodic = false;         // the same for each row
     bool direct = false;           // read where it lies
@@ -97,8 +96,7 @@ class PointwiseRun {
   const regie_launch* launch_ = nullptr;
   std::vector<uint8_t> in_slot_;  // by output
   std::atomic<regie_status> code_{REGIE_OK};
-  std::atomic_flag failing_ = ATOMIC_FLAG_INIT;
-  std::string words_;
+  std::string words_;  // of the first failure
 };
 
 }  // namespace host_cpu
