@@ -324,19 +324,19 @@ NativePtr cast_kernel(const NativeRequest& r) {
   });
 }
 
-template <class From>
-NativePtr cast_from(const NativeRequest& r) {
-  switch (r.out(0).elem) {
+template <class F>
+NativePtr by_type(regie_elem elem, F&& f) {
+  switch (elem) {
     case REGIE_F32:
-      return cast_kernel<From, float>(r);
+      return f(float{});
     case REGIE_F64:
-      return cast_kernel<From, double>(r);
+      return f(double{});
     case REGIE_I64:
-      return cast_kernel<From, int64_t>(r);
+      return f(int64_t{});
     case REGIE_I32:
-      return cast_kernel<From, int32_t>(r);
+      return f(int32_t{});
     case REGIE_BOOL:
-      return cast_kernel<From, uint8_t>(r);
+      return f(uint8_t{});
     default:
       refuse("its element types are not covered");
   }
@@ -344,20 +344,9 @@ NativePtr cast_from(const NativeRequest& r) {
 NativePtr make_cast(const NativeRequest& r) {
   if (r.in(0).dims != r.out(0).dims || !same_order(r.in(0).dims, r.in(0).format, r.out(0).format))
     refuse("operand and result differ");
-  switch (r.in(0).elem) {
-    case REGIE_F32:
-      return cast_from<float>(r);
-    case REGIE_F64:
-      return cast_from<double>(r);
-    case REGIE_I64:
-      return cast_from<int64_t>(r);
-    case REGIE_I32:
-      return cast_from<int32_t>(r);
-    case REGIE_BOOL:
-      return cast_from<uint8_t>(r);
-    default:
-      refuse("its element types are not covered");
-  }
+  return by_type(r.in(0).elem, [&]<class From>(From) {
+    return by_type(r.out(0).elem, [&]<class To>(To) { return cast_kernel<From, To>(r); });
+  });
 }
 
 constexpr Takes kEach = Takes::kElementwise;

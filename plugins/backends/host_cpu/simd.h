@@ -66,6 +66,9 @@ struct Simd {
   void (*gru_mix)(const float* z, const float* candidate, float* hidden, int64_t n);
 };
 
+// The instruction sets that loops are compiled for; the best that this processor has.
+enum class CpuLevel { kBase, kAvx2, kAvx512 };
+CpuLevel cpu_level();
 const Simd& simd();
 
 extern const Simd simd_base;

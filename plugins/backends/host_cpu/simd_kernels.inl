@@ -261,33 +261,32 @@ void fold_into(Fold op, float* acc, const float* x, int64_t n) {
   }
 }
 
-void softmax_row(float* y, const float* x, int64_t n, bool log) {
-  const float most = fold_row(Fold::kMax, x, n);
+// y = exp(x - most), where there is a y; returns the sum.
+inline float exp_sum(float* y, const float* x, int64_t n, float most) {
   V sums = all(0.f);
   float sum = 0;
   int64_t i = 0;
-  if (log) {
-    for (; i + L <= n; i += L) sums += exp_of(load(x + i) - most);
-    if (i < n) {
-      const V e = exp_of(load_part(x + i, n - i, 0.f) - most);
-      for (int64_t k = 0; k < n - i; ++k) sum += e[k];
-    }
-    for (int k = 0; k < L; ++k) sum += sums[k];
-    const float shift = most + log_of(all(sum))[0];
-    return map1(y, x, n, [=](V v) { return v - shift; });
-  }
   for (; i + L <= n; i += L) {
     const V e = exp_of(load(x + i) - most);
-    store(y + i, e);
+    if (y) store(y + i, e);
     sums += e;
   }
   if (i < n) {
     const V e = exp_of(load_part(x + i, n - i, 0.f) - most);
-    store_part(y + i, e, n - i);
+    if (y) store_part(y + i, e, n - i);
     for (int64_t k = 0; k < n - i; ++k) sum += e[k];
   }
   for (int k = 0; k < L; ++k) sum += sums[k];
-  const float inverse = 1.f / sum;
+  return sum;
+}
+
+void softmax_row(float* y, const float* x, int64_t n, bool log) {
+  const float most = fold_row(Fold::kMax, x, n);
+  if (log) {
+    const float shift = most + log_of(all(exp_sum(nullptr, x, n, most)))[0];
+    return map1(y, x, n, [=](V v) { return v - shift; });
+  }
+  const float inverse = 1.f / exp_sum(y, x, n, most);
   map1(y, y, n, [=](V v) { return v * inverse; });
 }
 
@@ -296,22 +295,7 @@ float exp_row(float* x, const float* mask, float scale, int64_t n) {
     map2(x, x, mask, n, 1, 1, [=](V a, V m) { return a * scale + m; });
   else
     map1(x, x, n, [=](V a) { return a * scale; });
-  const float most = fold_row(Fold::kMax, x, n);
-  V sums = all(0.f);
-  float sum = 0;
-  int64_t i = 0;
-  for (; i + L <= n; i += L) {
-    const V e = exp_of(load(x + i) - most);
-    store(x + i, e);
-    sums += e;
-  }
-  if (i < n) {
-    const V e = exp_of(load_part(x + i, n - i, 0.f) - most);
-    store_part(x + i, e, n - i);
-    for (int64_t k = 0; k < n - i; ++k) sum += e[k];
-  }
-  for (int k = 0; k < L; ++k) sum += sums[k];
-  return sum;
+  return exp_sum(x, x, n, fold_row(Fold::kMax, x, n));
 }
 
 // Two passes, as E[x^2] - E[x]^2 loses what matters where the mean is large.
