@@ -223,6 +223,16 @@ TEST_P(Kernels, RefuseOperandsThatAreTooShort) {
   EXPECT_LE(error(kernel, *n), kTolerance) << "the device is as before";
 }
 
+// Nor need a result be of the type that the kernel gives: what is written must fit into what is there.
+TEST_P(Kernels, RefuseResultsOfAnotherType) {
+  NodePtr n = node(2), other = node(2);
+  if (!n) return;
+  const Kernel kernel = backend.engine.compile(*n);
+  other->results[0] = zeros(REGIE_U8, other->results[0].dims);
+  EXPECT_THROW(backend.device.run(kernel, *other), std::runtime_error);
+  EXPECT_LE(error(kernel, *n), kTolerance) << "the device is as before";
+}
+
 TEST_P(Kernels, SurviveDamage) {
   NodePtr n = node(2);
   if (!n) return;

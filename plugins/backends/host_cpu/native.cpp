@@ -22,6 +22,10 @@ const NativeTensor& NativeRequest::out(size_t i) const {
 void NativeRequest::need_float(size_t operand) const {
   if (in(operand).elem != REGIE_F32) refuse("operand " + std::to_string(operand) + " is not float32");
 }
+void NativeRequest::need_float_results() const {
+  for (const NativeTensor& t : results)
+    if (t.present() && t.elem != REGIE_F32) refuse("a result is not float32");
+}
 std::vector<int64_t> NativeRequest::constant_integers(size_t operand) const {
   const NativeTensor& t = in(operand);
   if (!t.data) refuse("operand " + std::to_string(operand) + " is not a constant");

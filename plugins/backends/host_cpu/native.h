@@ -44,6 +44,8 @@ struct NativeRequest {
   const NativeTensor& in(size_t i) const;  // UNSUPPORTED if it is absent
   const NativeTensor& out(size_t i) const;
   void need_float(size_t operand) const;  // float32, or UNSUPPORTED
+  // The same of all results. What a model file calls them need not be what its operator gives.
+  void need_float_results() const;
   // The integers of a constant operand; UNSUPPORTED if it is none.
   std::vector<int64_t> constant_integers(size_t operand) const;
 };

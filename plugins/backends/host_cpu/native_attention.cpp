@@ -60,6 +60,7 @@ struct Attention {
 
 NativePtr make_attention(const NativeRequest& r) {
   for (size_t i = 0; i < 3; ++i) r.need_float(i);
+  r.need_float_results();
   const NativeTensor &q = r.in(0), &k = r.in(1), &v = r.in(2), &y = r.out(0);
   const size_t rank = q.dims.size();
   if (rank < 2 || k.dims.size() != rank || v.dims.size() != rank || y.dims.size() != rank)

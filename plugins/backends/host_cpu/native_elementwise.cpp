@@ -97,15 +97,11 @@ void each_row(const Broadcast& b, uint32_t threads, int64_t weight, F&& row) {
   });
 }
 
-void need_result_of(const NativeRequest& r, regie_elem elem) {
-  if (r.out(0).elem != elem) refuse("the result is of another element type");
-}
-
 // ---- one operand ----
 
 NativePtr unary_kernel(const NativeRequest& r, Unary op, float a, float b, int64_t weight) {
   r.need_float(0);
-  need_result_of(r, REGIE_F32);
+  r.need_float_results();
   const NativeTensor &x = r.in(0), &y = r.out(0);
   if (x.dims != y.dims || !same_order(x.dims, x.format, y.format)) refuse("operand and result differ");
   const int64_t n = x.count();
@@ -166,7 +162,7 @@ NativePtr make_clip(const NativeRequest& r) {
 NativePtr binary_kernel(const NativeRequest& r, Binary op) {
   r.need_float(0);
   r.need_float(1);
-  need_result_of(r, REGIE_F32);
+  r.need_float_results();
   if (r.operands.size() > 2 && r.has(2)) refuse("more than two operands");
   const Broadcast b = broadcast(r, {0, 1});
   for (int o = 0; o < 2; ++o)
@@ -188,6 +184,7 @@ NativePtr make_binary(const NativeRequest& r) {
 NativePtr make_pow(const NativeRequest& r) {
   r.need_float(0);
   r.need_float(1);
+  r.need_float_results();
   const NativeTensor& e = r.in(1);
   const float exponent = e.data && e.count() == 1 ? *static_cast<const float*>(e.data) : NAN;
   if (exponent == 0.5f && r.in(0).dims == r.out(0).dims) {
@@ -221,6 +218,7 @@ NativePtr make_pow(const NativeRequest& r) {
 
 NativePtr make_where(const NativeRequest& r) {
   const uint32_t size = elem_size(r.out(0).elem);
+  if (r.in(0).elem != REGIE_BOOL) refuse("the condition is not bool");
   if (r.in(1).elem != r.out(0).elem || r.in(2).elem != r.out(0).elem) refuse("the operands' types differ");
   const Broadcast b = broadcast(r, {0, 1, 2});
   auto make = [&]<class T>(T) {
@@ -243,7 +241,7 @@ NativePtr make_where(const NativeRequest& r) {
 template <class F>
 NativePtr compare_kernel(const NativeRequest& r, F f) {
   if (r.in(1).elem != r.in(0).elem) refuse("the operands' types differ");
-  need_result_of(r, REGIE_BOOL);
+  if (r.out(0).elem != REGIE_BOOL) refuse("the result is not bool");
   const Broadcast b = broadcast(r, {0, 1});
   auto make = [&]<class T>(T) {
     return native_kernel([b, f, threads = r.threads](const regie_launch& l) {

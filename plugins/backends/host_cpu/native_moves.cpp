@@ -52,25 +52,31 @@ NativePtr copy_kernel(const StridedCopy& copy, uint32_t threads, int64_t from_of
   });
 }
 
+// Bytes of an element that is moved from x to y.
+uint32_t moved_size(const NativeTensor& x, const NativeTensor& y) {
+  if (x.elem != y.elem) refuse("operand and result are of different types");
+  return elem_size(x.elem);
+}
+
 // A result that is its operand's bytes under another shape.
 NativePtr make_view(const NativeRequest& r) {
   const NativeTensor &x = r.in(0), &y = r.out(0);
   if (r.wants(1)) refuse("a second result is asked for");
-  if (x.count() != y.count() || x.elem != y.elem) refuse("operand and result differ in size");
+  if (x.count() != y.count()) refuse("operand and result differ in size");
   const int64_t n = x.count(), one = 1;
-  return copy_kernel(StridedCopy({&n, 1}, {&one, 1}, {&one, 1}, elem_size(x.elem)), r.threads);
+  return copy_kernel(StridedCopy({&n, 1}, {&one, 1}, {&one, 1}, moved_size(x, y)), r.threads);
 }
 
 NativePtr make_reformat(const NativeRequest& r) {
   const NativeTensor &x = r.in(0), &y = r.out(0);
-  if (x.dims != y.dims || x.elem != y.elem) refuse("operand and result differ");
+  if (x.dims != y.dims) refuse("operand and result differ");
   if (same_order(x.dims, x.format, y.format)) {
     const int64_t n = x.count(), one = 1;
-    return copy_kernel(StridedCopy({&n, 1}, {&one, 1}, {&one, 1}, elem_size(x.elem)), r.threads);
+    return copy_kernel(StridedCopy({&n, 1}, {&one, 1}, {&one, 1}, moved_size(x, y)), r.threads);
   }
   const bool split = x.format == kBlocked || y.format == kBlocked;
   const Axes a = axes_of(x, split), b = axes_of(y, split);
-  return copy_kernel(StridedCopy(a.dims, a.strides, b.strides, elem_size(x.elem)), r.threads);
+  return copy_kernel(StridedCopy(a.dims, a.strides, b.strides, moved_size(x, y)), r.threads);
 }
 
 NativePtr make_transpose(const NativeRequest& r) {
@@ -92,7 +98,7 @@ NativePtr make_transpose(const NativeRequest& r) {
       refuse("perm does not fit the result");
     from_strides[i] = from.strides[axis];
   }
-  return copy_kernel(StridedCopy(to.dims, from_strides, to.strides, elem_size(x.elem)), r.threads);
+  return copy_kernel(StridedCopy(to.dims, from_strides, to.strides, moved_size(x, y)), r.threads);
 }
 
 // Concat and Split: part `i` is the whole's part along an axis, from an offset on.
@@ -155,33 +161,33 @@ NativePtr make_slice(const NativeRequest& r) {
     refuse("starts, ends, axes and steps differ in length");
   Axes from = axes_of(x, false);
   if (x.format == kBlocked) refuse("blocked channels are not cut");
+  if (y.rank() != x.rank()) refuse("the result has another rank");
+  std::vector<uint8_t> seen(x.dims.size());
   int64_t offset = 0;
   for (size_t i = 0; i < axes.size(); ++i) {
     const auto axis = static_cast<size_t>(normal_axis(axes[i], x.rank()));
     const int64_t size = x.dims[axis], step = steps[i];
+    if (seen[axis]++) refuse("an axis is cut twice");
     if (step == 0) refuse("a step is 0");
     int64_t start = starts[i] < 0 ? starts[i] + size : starts[i];
-    start = step > 0 ? std::clamp<int64_t>(start, 0, size) : std::clamp<int64_t>(start, 0, size - 1);
+    start = step > 0 ? std::clamp<int64_t>(start, 0, size)
+                     : std::clamp<int64_t>(start, 0, std::max<int64_t>(size - 1, 0));
     offset += start * from.strides[axis];
     from.strides[axis] *= step;
     // Where the slice ends is the result's size, which shape inference found; the bytes must be there.
-    if (y.rank() != x.rank()) refuse("the result has another rank");
     const int64_t last = start + (y.dims[axis] - 1) * step;
     if (y.dims[axis] > 0 && (last < 0 || last >= size)) refuse("the result reaches out of the operand");
   }
   for (size_t i = 0; i < y.dims.size(); ++i)
-    if (std::none_of(axes.begin(), axes.end(),
-                     [&](int64_t a) { return static_cast<size_t>(normal_axis(a, x.rank())) == i; }) &&
-        y.dims[i] != x.dims[i])
-      refuse("the result's shape does not follow from the operand's");
-  const uint32_t size = elem_size(x.elem);
+    if (!seen[i] && y.dims[i] != x.dims[i]) refuse("the result's shape does not follow from the operand's");
+  const uint32_t size = moved_size(x, y);
   const Axes to = axes_of(y, false);
   return copy_kernel(StridedCopy(to.dims, from.strides, to.strides, size), r.threads, offset * size);
 }
 
 NativePtr make_expand(const NativeRequest& r) {
   const NativeTensor &x = r.in(0), &y = r.out(0);
-  if (x.rank() > y.rank() || x.elem != y.elem) refuse("the result has a lower rank");
+  if (x.rank() > y.rank()) refuse("the result has a lower rank");
   const size_t lead = y.dims.size() - x.dims.size();
   const auto own = row_major_strides(x.dims);
   std::vector<int64_t> from(y.dims.size(), 0);
@@ -190,7 +196,7 @@ NativePtr make_expand(const NativeRequest& r) {
       refuse("the operand does not broadcast to the result");
     from[lead + i] = x.dims[i] == 1 ? 0 : own[i];
   }
-  return copy_kernel(StridedCopy(y.dims, from, row_major_strides(y.dims), elem_size(x.elem)), r.threads);
+  return copy_kernel(StridedCopy(y.dims, from, row_major_strides(y.dims), moved_size(x, y)), r.threads);
 }
 
 NativePtr make_tile(const NativeRequest& r) {
@@ -204,7 +210,7 @@ NativePtr make_tile(const NativeRequest& r) {
     from.insert(from.end(), {0, own[i]});
     to.insert(to.end(), {all[i] * x.dims[i], all[i]});
   }
-  return copy_kernel(StridedCopy(dims, from, to, elem_size(x.elem)), r.threads);
+  return copy_kernel(StridedCopy(dims, from, to, moved_size(x, y)), r.threads);
 }
 
 NativePtr make_pad(const NativeRequest& r) {
@@ -216,7 +222,7 @@ NativePtr make_pad(const NativeRequest& r) {
   if (r.has(3)) axes = r.constant_integers(3);
   if (pads.size() != 2 * axes.size() || x.rank() != y.rank()) refuse("pads do not fit the operand");
   if (x.format == kBlocked) refuse("blocked channels are not padded");
-  const uint32_t size = elem_size(x.elem);
+  const uint32_t size = moved_size(x, y);
   if (r.has(2) && (r.in(2).count() != 1 || r.in(2).elem != x.elem))
     refuse("the value is no scalar of its type");
   const Axes from = axes_of(x, false), to = axes_of(y, false);

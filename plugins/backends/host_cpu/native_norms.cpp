@@ -12,17 +12,18 @@ namespace {
 
 NativePtr make_layer_norm(const NativeRequest& r) {
   r.need_float(0);
+  r.need_float_results();
   const NativeTensor &x = r.in(0), &y = r.out(0);
   if (r.wants(1) || r.wants(2)) refuse("mean or deviation are asked for");
   if (x.dims != y.dims) refuse("operand and result differ");
   const auto axis = static_cast<size_t>(normal_axis(r.attrs.integer("axis", -1), x.rank()));
   int64_t rows = 1, n = 1;
   for (size_t i = 0; i < x.dims.size(); ++i) (i < axis ? rows : n) *= x.dims[i];
-  for (size_t o : {1, 2})
-    if (r.has(o)) {
-      r.need_float(o);
-      if (r.in(o).count() != n) refuse("scale or bias broadcast within a row");
-    }
+  for (size_t o : {1, 2}) {
+    if (o == 2 && !r.has(o)) continue;
+    r.need_float(o);
+    if (r.in(o).count() != n) refuse("scale or bias broadcast within a row");
+  }
   const auto epsilon = static_cast<float>(r.attrs.number("epsilon", 1e-5));
   return native_kernel([=, threads = r.threads, shift = r.has(2)](const regie_launch& l) {
     parallel(threads, rows, n * 2, [&](int64_t begin, int64_t end) {
@@ -36,6 +37,7 @@ NativePtr make_layer_norm(const NativeRequest& r) {
 // y = x * a + b with one a and b a channel.
 NativePtr make_batch_norm(const NativeRequest& r) {
   r.need_float(0);
+  r.need_float_results();
   const NativeTensor &x = r.in(0), &y = r.out(0);
   if (r.attrs.integer("training_mode", 0)) refuse("training_mode is set");
   if (r.results.size() > 1 && r.wants(1)) refuse("running statistics are asked for");
@@ -90,6 +92,7 @@ NativePtr make_batch_norm(const NativeRequest& r) {
 // Each of `groups` groups of channels of each image by its own mean and deviation.
 NativePtr group_norm(const NativeRequest& r, int64_t groups) {
   r.need_float(0);
+  r.need_float_results();
   r.need_float(1);
   r.need_float(2);
   const NativeTensor &x = r.in(0), &y = r.out(0);

@@ -152,6 +152,9 @@ Recurrent read(const NativeRequest& r, int64_t gates) {
   c.gates = gates;
   c.threads = r.threads;
   for (size_t i = 0; i < 3; ++i) r.need_float(i);
+  for (size_t i : {3, 5, 6})
+    if (r.has(i)) r.need_float(i);
+  r.need_float_results();
   if (r.attrs.integer("layout", 0)) refuse("layout 1");
   if (r.attrs.has("clip")) refuse("clip");
   if (r.attrs.integer("input_forget", 0)) refuse("input_forget");

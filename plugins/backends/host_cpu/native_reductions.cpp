@@ -60,6 +60,7 @@ struct Reduction {
 
 NativePtr reduce_kernel(const NativeRequest& r, Reduction how) {
   r.need_float(0);
+  r.need_float_results();
   const NativeTensor &x = r.in(0), &y = r.out(0);
   const std::vector<uint8_t> flags = reduced_axes(r, x);
   if (x.format == kBlocked && (flags[1] || flags.back())) refuse("blocked channels are not reduced");
@@ -126,6 +127,7 @@ NativePtr make_sum_square(const NativeRequest& r) { return reduce_kernel(r, {Fol
 
 NativePtr softmax_kernel(const NativeRequest& r, bool log) {
   r.need_float(0);
+  r.need_float_results();
   const NativeTensor &x = r.in(0), &y = r.out(0);
   if (x.dims != y.dims) refuse("operand and result differ");
   const auto axis = static_cast<size_t>(normal_axis(r.attrs.integer("axis", -1), x.rank()));

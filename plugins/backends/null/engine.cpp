@@ -80,8 +80,7 @@ uint32_t alias(regie_engine* e, const regie_graph* graph, uint32_t id, uint32_t 
   if (!reference || n.region_count) return REGIE_ALIAS_NONE;
   if (regie::sdk::reference_is_view(*reference, result, operand)) return REGIE_ALIAS_VIEW;
   const regie_type &a = graph->values[n.operands[operand]].type, &b = graph->values[n.results[0]].type;
-  const bool same =
-      a.elem == b.elem && a.rank == b.rank && a.rank >= 0 && std::equal(a.dims, a.dims + a.rank, b.dims);
+  const bool same = a.elem == b.elem && regie::sdk::same_dims(a, b);
   return same && (reference->flags() & REGIE_OP_INPLACE) ? REGIE_ALIAS_INPLACE : REGIE_ALIAS_NONE;
 }
 
