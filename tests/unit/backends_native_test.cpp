@@ -393,6 +393,14 @@ NodePtr four_dims(const char* op, std::mt19937_64& r, Ints second) {
   return std::make_unique<Node>(op, std::vector<Attr>{}, std::move(operands), list({zeros(REGIE_F32, d)}));
 }
 
+// The first elements beyond what a 32-bit integer, or any, holds.
+NodePtr with_limits(NodePtr node) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const float limits[] = {3e9f, -3e9f, inf, -inf, 2147483648.f, -2147483648.f};
+  std::copy(std::begin(limits), std::end(limits), node->operands[0].as<float>());
+  return node;
+}
+
 const Case kInFormats[] = {
     {"AddSame",
      [](std::mt19937_64& r) {
@@ -408,6 +416,14 @@ const Case kInFormats[] = {
        return four_dims("Mul", r, {-1, -1, 1, 1});
      }},
     {"Relu", [](std::mt19937_64& r) { return four_dims("Relu", r, {}); }},
+    {"ClipWithoutBounds", [](std::mt19937_64& r) { return with_limits(four_dims("Clip", r, {})); }},
+    {"CastToIntegers",
+     [](std::mt19937_64& r) {
+       NodePtr made = with_limits(four_dims("Relu", r, {}));
+       const Ints& d = made->results[0].dims;
+       return std::make_unique<Node>("Cast", std::vector<Attr>{attr("to", int64_t{6})},
+                                     list({made->operands[0]}), list({zeros(REGIE_I32, d)}));
+     }},
     {"BatchNormalization",
      [](std::mt19937_64& r) { return by_channel("BatchNormalization", r, {}, 16 * random_in(r, 1, 2)); }},
     {"Concat", [](std::mt19937_64& r) { return concat(r, 4, 1, 16); }},

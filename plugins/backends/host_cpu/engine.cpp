@@ -1,5 +1,6 @@
 // The compile-time half: answers for nodes, packs weights, writes kernels. Operators that oneDNN covers go to
-// oneDNN; the rest to the operator's reference kernel, and the answer says so.
+// oneDNN, element-wise ones to loops, others to a kernel of our own; the rest to the operator's reference
+// kernel, and the answer says so.
 
 #include "regie/c/engine.h"
 
