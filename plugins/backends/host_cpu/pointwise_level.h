@@ -59,51 +59,43 @@ void where(const LoopCall& c) {
 
 // ---- by code ----
 
+template <class Make>
+Loop for_floats(Lane lane, Make make) {
+  if (lane == Lane::kF32) return make(float{});
+  return lane == Lane::kF64 ? make(double{}) : nullptr;
+}
+template <class Make>
+Loop for_numbers(Lane lane, Make make) {
+  if (lane == Lane::kI32) return make(int32_t{});
+  return lane == Lane::kI64 ? make(int64_t{}) : for_floats(lane, make);
+}
 template <class F>
 Loop number_map(Lane lane) {
-  if (lane == Lane::kF32) return map<F, float, float>;
-  if (lane == Lane::kF64) return map<F, double, double>;
-  if (lane == Lane::kI32) return map<F, int32_t, int32_t>;
-  return lane == Lane::kI64 ? map<F, int64_t, int64_t> : nullptr;
+  return for_numbers(lane, []<class X>(X) -> Loop { return map<F, X, X>; });
 }
 template <class F>
 Loop float_map(Lane lane) {
-  if (lane == Lane::kF32) return map<F, float, float>;
-  return lane == Lane::kF64 ? map<F, double, double> : nullptr;
+  return for_floats(lane, []<class X>(X) -> Loop { return map<F, X, X>; });
 }
 template <class F>
 Loop function_map(Lane lane) {
-  if (lane == Lane::kF32) return vector_map<F, float>;
-  return lane == Lane::kF64 ? vector_map<F, double> : nullptr;
+  return for_floats(lane, []<class X>(X) -> Loop { return vector_map<F, X>; });
 }
 template <class F>
 Loop number_map2(Lane lane) {
-  if (lane == Lane::kF32) return map2<F, float, float>;
-  if (lane == Lane::kF64) return map2<F, double, double>;
-  if (lane == Lane::kI32) return map2<F, int32_t, int32_t>;
-  return lane == Lane::kI64 ? map2<F, int64_t, int64_t> : nullptr;
+  return for_numbers(lane, []<class X>(X) -> Loop { return map2<F, X, X>; });
 }
 template <class F>
 Loop float_map2(Lane lane) {
-  if (lane == Lane::kF32) return map2<F, float, float>;
-  return lane == Lane::kF64 ? map2<F, double, double> : nullptr;
+  return for_floats(lane, []<class X>(X) -> Loop { return map2<F, X, X>; });
 }
 template <class F>
 Loop comparison(Lane lane) {
-  if (lane == Lane::kF32) return map2<F, float, uint8_t>;
-  if (lane == Lane::kF64) return map2<F, double, uint8_t>;
-  if (lane == Lane::kI32) return map2<F, int32_t, uint8_t>;
-  return lane == Lane::kI64 ? map2<F, int64_t, uint8_t> : nullptr;
+  return for_numbers(lane, []<class X>(X) -> Loop { return map2<F, X, uint8_t>; });
 }
 template <class F>
 Loop logic(Lane lane) {
   return lane == Lane::kBool ? map2<F, uint8_t, uint8_t> : nullptr;
-}
-Loop clip_for(Lane lane) {
-  if (lane == Lane::kF32) return clip<float>;
-  if (lane == Lane::kF64) return clip<double>;
-  if (lane == Lane::kI32) return clip<int32_t>;
-  return lane == Lane::kI64 ? clip<int64_t> : nullptr;
 }
 
 template <class X>
@@ -178,7 +170,7 @@ Loop FIND(Code code, Lane from, Lane to) {
     case Code::kMax:
       return number_map2<Max>(from);
     case Code::kPow:
-      return from == Lane::kF32 ? power<float> : from == Lane::kF64 ? power<double> : nullptr;
+      return for_floats(from, []<class X>(X) -> Loop { return power<X>; });
     case Code::kEqual:
       return from == Lane::kBool ? logic<BoolEqual>(from) : comparison<Equal>(from);
     case Code::kLess:
@@ -258,12 +250,11 @@ Loop FIND(Code code, Lane from, Lane to) {
     case Code::kSoftsign:
       return float_map<Softsign>(from);
     case Code::kIsNaN:
-      if (from == Lane::kF32) return map<IsNaN, float, uint8_t>;
-      return from == Lane::kF64 ? map<IsNaN, double, uint8_t> : nullptr;
+      return for_floats(from, []<class X>(X) -> Loop { return map<IsNaN, X, uint8_t>; });
     case Code::kPRelu:
       return float_map2<PRelu>(from);
     case Code::kClip:
-      return clip_for(from);
+      return for_numbers(from, []<class X>(X) -> Loop { return clip<X>; });
     case Code::kWhere1:
       return where<uint8_t>;
     case Code::kWhere2:
