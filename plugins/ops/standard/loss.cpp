@@ -11,12 +11,8 @@ namespace {
 enum class Reduction { kMean, kSum, kNone };
 
 Reduction reduction(std::string_view op, const sdk::Attrs& attrs) {
-  std::string_view name = attrs.text("reduction", "mean");
-  if (name == "mean") return Reduction::kMean;
-  if (name == "sum") return Reduction::kSum;
-  if (name == "none") return Reduction::kNone;
-  throw sdk::Failure(REGIE_INVALID_MODEL,
-                     std::string(op) + ": unknown reduction '" + std::string(name) + "'");
+  static constexpr std::string_view names[] = {"mean", "sum", "none"};
+  return static_cast<Reduction>(choice(op, attrs, "reduction", names));
 }
 
 void infer_loss(const Infer& infer) {
@@ -54,7 +50,7 @@ KernelPtr prepare_loss(Prepare& p) {
   if (weighted && (sdk::count_of(p.in(2)) != classes || p.in(2).elem != p.in(0).elem))
     p.bad("needs one weight a class");
   return p.dispatch(Floats(), p.in(0).elem, [&]<class T>() {
-    return p.dispatch(Types<int64_t, int32_t>(), p.in(1).elem, [&]<class I>() {
+    return p.dispatch(IndexTypes(), p.in(1).elem, [&]<class I>() {
       return make_kernel([=](const Call& call) {
         using A = Compute<T>;
         double sum = 0, weights = 0;

@@ -47,7 +47,7 @@ Scaling scaling_of(const Prepare& p, Index x, Index scale) {
   int64_t count = 1;
   for (int64_t d : scale) count *= d;
   if (scale.size() <= 1 && count == 1) return s;
-  s.axis = static_cast<size_t>(p.axis(p.attrs.integer("axis", 1), static_cast<int64_t>(x.size())));
+  s.axis = p.axis_attribute(1);
   if (scale.size() == 1) {
     if (scale[0] != x[s.axis]) p.bad("needs one scale for each of " + std::to_string(x[s.axis]) + " slices");
     s.strides[s.axis] = 1;
@@ -64,17 +64,14 @@ Scaling scaling_of(const Prepare& p, Index x, Index scale) {
 }
 
 template <class T>
-T saturated(double x) {
-  const double rounded = std::nearbyint(x);  // halves to the even one
-  if (std::isnan(rounded)) return T(0);
-  return static_cast<T>(std::clamp(rounded, static_cast<double>(std::numeric_limits<T>::lowest()),
-                                   static_cast<double>(std::numeric_limits<T>::max())));
+T rounded(double x) {  // halves to the even one
+  return saturated<T>(std::nearbyint(x));
 }
 
 void check_scales(const Infer& infer) {
   auto x = infer.shape(0), s = infer.shape(1);
   if (s.size() == 1 && infer.surely_differ(s[0], 1)) {
-    const auto axis = static_cast<size_t>(infer.axis(infer.attrs.integer("axis", 1), infer.rank(0)));
+    const auto axis = infer.axis_attribute(1);
     if (infer.surely_differ(s[0], x[axis])) infer.bad("needs one scale for each slice of the axis");
   }
 }
@@ -101,8 +98,8 @@ KernelPtr prepare_quantize(Prepare& p) {
             // In single precision, as the quotient decides on which side of a half it lies.
             const float q = static_cast<float>(Compute<X>(call.in<X>(0)[i])) /
                             static_cast<float>(Compute<S>(call.in<S>(1)[at]));
-            call.out<T>(0)[i] = saturated<T>(std::nearbyint(static_cast<double>(q)) +
-                                             (zero ? static_cast<double>(call.in<T>(2)[at]) : 0));
+            call.out<T>(0)[i] = rounded<T>(std::nearbyint(static_cast<double>(q)) +
+                                           (zero ? static_cast<double>(call.in<T>(2)[at]) : 0));
           });
         });
       });
@@ -154,11 +151,11 @@ KernelPtr prepare_dynamic(Prepare& p) {
     float low = 0, high = 0;  // the range always has 0 in it
     for (int64_t i = 0; i < count; ++i) low = std::min(low, x[i]), high = std::max(high, x[i]);
     const float scale = high == low ? 1.0f : (high - low) / 255.0f;
-    const auto zero = saturated<uint8_t>(static_cast<double>(-low / scale));
+    const auto zero = rounded<uint8_t>(static_cast<double>(-low / scale));
     *call.out<float>(1) = scale;
     *call.out<uint8_t>(2) = zero;
     for (int64_t i = 0; i < count; ++i)
-      call.out<uint8_t>(0)[i] = saturated<uint8_t>(std::nearbyint(static_cast<double>(x[i] / scale)) + zero);
+      call.out<uint8_t>(0)[i] = rounded<uint8_t>(std::nearbyint(static_cast<double>(x[i] / scale)) + zero);
   });
 }
 
@@ -199,9 +196,9 @@ void write_result(const Call& call, const Places& at, int64_t i, int64_t sum, in
   const double value = std::nearbyint(static_cast<double>(sum) * factor) +
                        static_cast<double>(zero_point(call.operand(at.y_zero), 0));
   if (elem == REGIE_U8) {
-    call.out<uint8_t>(0)[i] = saturated<uint8_t>(value);
+    call.out<uint8_t>(0)[i] = rounded<uint8_t>(value);
   } else {
-    call.out<int8_t>(0)[i] = saturated<int8_t>(value);
+    call.out<int8_t>(0)[i] = rounded<int8_t>(value);
   }
 }
 

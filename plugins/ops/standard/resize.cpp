@@ -12,16 +12,6 @@ namespace {
 enum class Mode { kNearest, kLinear, kCubic };
 enum class Policy { kStretch, kNotLarger, kNotSmaller };
 
-template <size_t n>
-size_t choice(std::string_view op, const sdk::Attrs& attrs, std::string_view attribute,
-              const std::string_view (&names)[n]) {
-  std::string_view text = attrs.text(attribute, names[0]);
-  for (size_t i = 0; i < n; ++i)
-    if (names[i] == text) return i;
-  throw sdk::Failure(REGIE_INVALID_MODEL, std::string(op) + ": unknown " + std::string(attribute) + " '" +
-                                              std::string(text) + "'");
-}
-
 constexpr std::string_view kModes[] = {"nearest", "linear", "cubic"};
 constexpr std::string_view kPolicies[] = {"stretch", "not_larger", "not_smaller"};
 constexpr std::string_view kRoundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
@@ -266,12 +256,7 @@ void resize_axis(const AxisTaps& t, int64_t outer, int64_t inner, const S* in, O
 template <class T>
 T rounded_to(double x) {
   if constexpr (std::is_integral_v<T>) {
-    // Cubic overshoots: hold it within the type.
-    const double low = static_cast<double>(std::numeric_limits<T>::lowest());
-    const double high = static_cast<double>(std::numeric_limits<T>::max());
-    return x <= low    ? std::numeric_limits<T>::lowest()
-           : x >= high ? std::numeric_limits<T>::max()
-                       : static_cast<T>(x);
+    return saturated<T>(x);  // cubic overshoots
   } else {
     return T(static_cast<Compute<T>>(x));
   }

@@ -33,6 +33,17 @@ struct Window {
   bool ceil_mode = false;
 };
 
+// The window of an operator whose kernel is an attribute; of Infer or Prepare, whose `bad` says what is
+// wrong.
+template <class Request>
+Window attribute_window(const Request& request) {
+  const size_t rank = request.shape(0).size();
+  if (rank < 3) request.bad("the input has rank " + std::to_string(rank) + "; it needs at least 3");
+  Window window(request.op, request.attrs, rank - 2);
+  if (window.kernel.empty()) request.bad("attribute 'kernel_shape' is missing");
+  return window;
+}
+
 // Which positions p of the dense side meet positions q = p * stride - pad + k * dilation of the strided side,
 // for each tap k of the kernel. Convolution and pooling read input at q and write result at p; transposed
 // convolution reads input at p and writes result at q.
