@@ -188,7 +188,7 @@ KernelPtr prepare_range(Prepare& p) {
 
 void infer_cumulative(const Infer& infer) {
   for (regie_dim d : infer.shape(1))
-    if (infer.surely_differ(d, 1)) infer.bad("the axis must be a single number");
+    if (!infer.agree(d, 1)) infer.bad("the axis must be a single number");
   infer.result(0, infer.elem(0), infer.shape(0));
 }
 
@@ -369,8 +369,7 @@ void infer_reverse(const Infer& infer) {
   if (infer.rank(0) < 2) infer.bad("the input needs a rank of at least 2");
   const int64_t batch = infer.attrs.integer("batch_axis", 1), time = infer.attrs.integer("time_axis", 0);
   if (batch + time != 1 || batch * time != 0) infer.bad("batch_axis and time_axis must be 0 and 1");
-  if (infer.rank(1) != 1 ||
-      infer.surely_differ(infer.shape(1)[0], infer.shape(0)[static_cast<size_t>(batch)]))
+  if (infer.rank(1) != 1 || !infer.agree(infer.shape(1)[0], infer.shape(0)[static_cast<size_t>(batch)]))
     infer.bad("needs one length a sequence");
   infer.result(0, infer.elem(0), infer.shape(0));
 }

@@ -18,10 +18,9 @@ Reduction reduction(std::string_view op, const sdk::Attrs& attrs) {
 void infer_loss(const Infer& infer) {
   auto x = infer.shape(0), target = infer.shape(1);
   bool fits = x.size() >= 2 && target.size() + 1 == x.size();
-  for (size_t i = 0; fits && i < target.size(); ++i)
-    fits = !infer.surely_differ(target[i], x[i == 0 ? 0 : i + 1]);
+  for (size_t i = 0; fits && i < target.size(); ++i) fits = infer.agree(target[i], x[i == 0 ? 0 : i + 1]);
   if (!fits) infer.bad("scores " + infer.print(x) + " and classes " + infer.print(target) + " do not fit");
-  if (infer.has(2) && (infer.rank(2) != 1 || infer.surely_differ(infer.shape(2)[0], x[1])))
+  if (infer.has(2) && (infer.rank(2) != 1 || !infer.agree(infer.shape(2)[0], x[1])))
     infer.bad("needs one weight a class");
   infer.result(0, infer.elem(0),
                reduction(infer.op, infer.attrs) == Reduction::kNone ? target : std::span<const regie_dim>());

@@ -72,7 +72,7 @@ void check_scales(const Infer& infer) {
   auto x = infer.shape(0), s = infer.shape(1);
   if (s.size() == 1 && infer.surely_differ(s[0], 1)) {
     const auto axis = infer.axis_attribute(1);
-    if (infer.surely_differ(s[0], x[axis])) infer.bad("needs one scale for each slice of the axis");
+    if (!infer.agree(s[0], x[axis])) infer.bad("needs one scale for each slice of the axis");
   }
 }
 
@@ -206,7 +206,7 @@ template <const Places& at>
 void infer_integer_matmul(const Infer& infer) {
   auto a = infer.shape(at.a), b = infer.shape(at.b);
   if (a.size() < 2 || b.size() < 2) infer.unsupported("operands of a rank below 2");
-  if (infer.surely_differ(a.back(), b[b.size() - 2])) infer.bad("the inner dimensions differ");
+  if (!infer.agree(a.back(), b[b.size() - 2])) infer.bad("the inner dimensions differ");
   Shape y = infer.broadcast(a.first(a.size() - 2), b.first(b.size() - 2));
   y.push_back(a[a.size() - 2]);
   y.push_back(b.back());

@@ -161,7 +161,7 @@ void infer_recurrent(const Infer& infer) {
                 infer.print(std::span(dims.begin(), dims.size())));
   };
   const regie_dim rows = infer.dims.mul(hidden, gates);
-  if (infer.attrs.has("hidden_size") && infer.surely_differ(infer.attrs.integer("hidden_size", 0), hidden))
+  if (infer.attrs.has("hidden_size") && !infer.agree(infer.attrs.integer("hidden_size", 0), hidden))
     infer.bad("hidden_size is " + std::to_string(infer.attrs.integer("hidden_size", 0)) +
               ", the weights have " + infer.dims.print(hidden));
   need(1, {count, rows, x[2]});

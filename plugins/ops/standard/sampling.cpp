@@ -28,7 +28,7 @@ void infer_grid_sample(const Infer& infer) {
   sampling_mode(infer.op, infer.attrs);
   sampling_padding(infer.op, infer.attrs);
   if (x.size() < 3 || grid.size() != x.size()) infer.bad("input and grid must have one rank of at least 3");
-  if (infer.surely_differ(grid.back(), static_cast<regie_dim>(x.size()) - 2))
+  if (!infer.agree(grid.back(), static_cast<regie_dim>(x.size()) - 2))
     infer.bad("the grid needs " + std::to_string(x.size() - 2) + " numbers a place, not " +
               infer.dims.print(grid.back()));
   Shape y{x[0], x[1]};

@@ -39,7 +39,7 @@ void infer_scatter_elements(const Infer& infer) {
   if (infer.rank(0) != infer.rank(1) || infer.rank(1) != infer.rank(2))
     infer.bad("data, indices and updates must have one rank");
   for (size_t i = 0; i < infer.shape(1).size(); ++i)
-    if (infer.surely_differ(infer.shape(1)[i], infer.shape(2)[i]))
+    if (!infer.agree(infer.shape(1)[i], infer.shape(2)[i]))
       infer.bad("indices and updates differ in shape: " + infer.print(infer.shape(1)) + " and " +
                 infer.print(infer.shape(2)));
   infer.result(0, infer.elem(0), infer.shape(0));
@@ -87,7 +87,7 @@ void infer_scatter_nd(const Infer& infer) {
   Shape wanted(indices.begin(), indices.end() - 1);
   wanted.insert(wanted.end(), x.begin() + *depth, x.end());
   bool fits = wanted.size() == u.size();
-  for (size_t i = 0; fits && i < u.size(); ++i) fits = !infer.surely_differ(u[i], wanted[i]);
+  for (size_t i = 0; fits && i < u.size(); ++i) fits = infer.agree(u[i], wanted[i]);
   if (!fits) infer.bad("the updates have the shape " + infer.print(u) + "; they need " + infer.print(wanted));
   infer.result(0, infer.elem(0), x);
 }
@@ -131,7 +131,7 @@ void infer_tensor_scatter(const Infer& infer) {
   const size_t axis = infer.axis_attribute(-2);
   if (axis == 0) infer.bad("the axis must not be the batch");
   bool fits = x.size() == u.size();
-  for (size_t i = 0; fits && i < x.size(); ++i) fits = i == axis || !infer.surely_differ(x[i], u[i]);
+  for (size_t i = 0; fits && i < x.size(); ++i) fits = i == axis || infer.agree(x[i], u[i]);
   if (!fits) infer.bad("an update of shape " + infer.print(u) + " does not fit into " + infer.print(x));
   infer.result(0, infer.elem(0), x);
 }

@@ -37,7 +37,7 @@ void infer_clip(const Infer& infer) {
   for (uint32_t i = 1; i <= 2; ++i)
     if (infer.has(i))
       for (regie_dim d : infer.shape(i))
-        if (infer.surely_differ(d, 1)) infer.bad("the bounds must be single numbers");
+        if (!infer.agree(d, 1)) infer.bad("the bounds must be single numbers");
   infer_same(infer);
 }
 
