@@ -37,10 +37,7 @@ void infer_global_pool(const Infer& infer) {
 Window prepare_window(Prepare& p) {
   Index x = p.shape(0);
   Window window = attribute_window(p);
-  window.resolve(x.subspan(2));
-  std::vector<int64_t> y{x[0], x[1]};
-  for (size_t i = 0; i < window.rank(); ++i) y.push_back(window.result_size(i, x[2 + i]));
-  p.expect_result(0, y);
+  p.expect_result(0, window.resolved_result(x[0], x[1], x.subspan(2)));
   return window;
 }
 

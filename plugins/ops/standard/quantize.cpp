@@ -251,6 +251,8 @@ void infer_integer_conv(const Infer& infer) {
   auto x = infer.shape(at.a), w = infer.shape(at.b);
   if (x.size() < 3 || w.size() != x.size()) infer.bad("input and weight must have one rank of at least 3");
   Window window(infer.op, infer.attrs, x.size() - 2);
+  if (!infer.agree(x[1], infer.dims.mul(w[1], infer.attrs.integer("group", 1))))
+    infer.bad("the channels do not fit");
   Shape y{x[0], w[0]};
   for (size_t i = 0; i < window.rank(); ++i) y.push_back(window.result_dim(infer, i, x[2 + i], w[2 + i]));
   infer.result(0, at.y_zero == none ? regie_elem{REGIE_I32} : infer.elem(at.y_zero), y);
@@ -262,13 +264,10 @@ KernelPtr prepare_integer_conv(Prepare& p) {
   if (x.size() < 3 || w.size() != x.size()) p.bad("input and weight must have one rank of at least 3");
   Window window(p.op, p.attrs, x.size() - 2);
   window.kernel.assign(w.begin() + 2, w.end());
-  window.resolve(x.subspan(2));
+  p.expect_result(0, window.resolved_result(x[0], w[0], x.subspan(2)));
   const int64_t group = p.attrs.integer("group", 1), filters = w[0], channels = w[1];
   if (group < 1 || x[1] != channels * group || filters % group != 0) p.bad("the channels do not fit");
-  std::vector<int64_t> y{x[0], filters};
-  for (size_t i = 0; i < window.rank(); ++i) y.push_back(window.result_size(i, x[2 + i]));
-  p.expect_result(0, y);
-  Taps taps(window, Index(y).subspan(2), x.subspan(2));
+  Taps taps(window, p.out_shape(0).subspan(2), x.subspan(2));
   p.scratch_bytes = static_cast<uint64_t>(taps.dense_size()) * sizeof(int64_t);
   const bool x_zero = p.has(at.a_zero), w_zero = p.has(at.b_zero), bias = at.bias != none && p.has(at.bias);
   const regie_elem elem = p.out(0).elem;

@@ -25,6 +25,8 @@ struct Window {
   regie_dim result_dim(const Infer& infer, size_t axis, regie_dim size, regie_dim kernel_size) const;
   // The same for numbers. Call resolve first.
   int64_t result_size(size_t axis, int64_t size) const;
+  // Resolves for an input of these sizes: [batch, channels, the result's sizes].
+  std::vector<int64_t> resolved_result(int64_t batch, int64_t channels, Index input);
   // Makes auto_pad plain pads for these input sizes. `kernel` must be set.
   void resolve(Index input);
 
