@@ -5,6 +5,7 @@ onnx.checker, runs it with `REGIE run` and compares every output with the refere
 operator set yet, the reference is the newest one that it knows (the operators' meaning did not change after 21).
 """
 import concurrent.futures
+import functools
 import os
 import shutil
 import subprocess
@@ -17,19 +18,10 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import opset_cases
-from opset_cases import Case
+from opset_cases import Case, f32, i64
 
 OPSETS = [7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28]
 NEWEST_OF_RUNTIME = 21
-random = np.random.default_rng(5)
-
-
-def f32(*dims):
-    return random.standard_normal(dims).astype(np.float32)
-
-
-def i64(*values):
-    return np.array(values, dtype=np.int64)
 
 
 def unary(*dims, **attributes):
@@ -227,6 +219,11 @@ def make_model(op, case, opset):
     return onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
 
 
+@functools.cache
+def born(op):
+    return min(s.since_version for s in onnx.defs.get_all_schemas_with_history() if s.name == op and s.domain == "")
+
+
 def since(op, opset):
     return onnx.defs.get_schema(op, opset, "").since_version
 
@@ -234,11 +231,10 @@ def since(op, opset):
 def reference_of(op, case, opset):
     """By ONNX Runtime; operators that it does not have, or not at this version, by onnx.reference."""
     names = [f"y{i}" for i in range(case.outputs)]
-    born = min(s.since_version for s in onnx.defs.get_all_schemas_with_history() if s.name == op and s.domain == "")
     try:
         if not case.runtime:
             raise RuntimeError("NOT_IMPLEMENTED")
-        model = make_model(op, case, opset if born > NEWEST_OF_RUNTIME else min(opset, NEWEST_OF_RUNTIME))
+        model = make_model(op, case, opset if born(op) > NEWEST_OF_RUNTIME else min(opset, NEWEST_OF_RUNTIME))
         session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
         return dict(zip(names, session.run(names, case.inputs)))
     except Exception as error:
@@ -286,7 +282,7 @@ def main():
             continue
         seen = set()
         for opset in OPSETS:
-            if opset < first or opset < min(s.since_version for s in onnx.defs.get_all_schemas_with_history() if s.name == op and s.domain == ""):
+            if opset < max(first, born(op)):
                 continue
             if onnx.defs.get_schema(op, opset, "").deprecated:
                 break

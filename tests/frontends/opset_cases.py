@@ -8,9 +8,9 @@ random = np.random.default_rng(11)
 class Case:
     """One node: inputs by name (fed), constants by name (initializers), None for an absent operand."""
 
-    def __init__(self, inputs, constants=None, outputs=1, rank=None, **attributes):
+    def __init__(self, inputs, constants=None, outputs=1, rank=None, runtime=True, **attributes):
         self.inputs, self.constants, self.outputs, self.attributes = inputs, constants or {}, outputs, attributes
-        self.runtime = True  # False: ONNX Runtime deviates from the specification
+        self.runtime = runtime  # False: ONNX Runtime deviates from the specification
         self.rank = rank  # of float results, where ONNX's own inference says nothing of them
 
 
@@ -142,14 +142,17 @@ def top_k(v):
     return cases + ([Case({"x": x}, {"k": i64(4)}, 2, largest=0)] if v >= 11 else [])
 
 
+def reductions(v):
+    return (["add", "mul"] if v >= 16 else []) + (["max", "min"] if v >= 18 else [])
+
+
 def scatter_elements(v):
     indices = np.array([[0, 2, 1], [1, 0, 2]], np.int64)
-    cases = [Case({"x": f32(3, 3), "u": f32(2, 3)}, {"i": indices}), Case({"x": f32(3, 3), "u": f32(2, 3)}, {"i": indices}, axis=1)]
-    for c in cases:  # the order of operands is data, indices, updates
-        c.constants, c.inputs = {}, {"x": c.inputs["x"], "i": indices, "u": c.inputs["u"]}
-    for how in (["add", "mul"] if v >= 16 else []) + (["max", "min"] if v >= 18 else []):
-        cases.append(Case({"x": f32(3, 3), "i": indices, "u": f32(2, 3)}, reduction=how))
-    return cases
+
+    def case(**attributes):
+        return Case({"x": f32(3, 3), "i": indices, "u": f32(2, 3)}, **attributes)
+
+    return [case(), case(axis=1)] + [case(reduction=how) for how in reductions(v)]
 
 
 def scatter(v):
@@ -159,9 +162,7 @@ def scatter(v):
 def scatter_nd(v):
     indices = np.array([[0, 1], [2, 0]], np.int64)
     cases = [Case({"x": f32(3, 3, 2), "i": indices, "u": f32(2, 2)})]
-    for how in (["add", "mul"] if v >= 16 else []) + (["max", "min"] if v >= 18 else []):
-        cases.append(Case({"x": f32(3, 3, 2), "i": indices, "u": f32(2, 2)}, reduction=how))
-    return cases
+    return cases + [Case({"x": f32(3, 3, 2), "i": indices, "u": f32(2, 2)}, reduction=how) for how in reductions(v)]
 
 
 def gather_nd(v):
@@ -283,9 +284,9 @@ def lp_pool(v):
 def max_unpool(v):
     x = np.array([[[[1, 2], [3, 4]]]], np.float32)
     indices = np.array([[[[5, 7], [13, 15]]]], np.int64)
-    larger = Case({"x": x, "i": indices}, {"s": i64(1, 1, 5, 5)}, rank=4, kernel_shape=[2, 2], strides=[2, 2])
-    larger.runtime = False  # it takes indices as those of the larger result
-    return [Case({"x": x, "i": indices}, kernel_shape=[2, 2], strides=[2, 2]), larger]
+    # ONNX Runtime takes indices as those of the larger result.
+    return [Case({"x": x, "i": indices}, kernel_shape=[2, 2], strides=[2, 2]),
+            Case({"x": x, "i": indices}, {"s": i64(1, 1, 5, 5)}, rank=4, runtime=False, kernel_shape=[2, 2], strides=[2, 2])]
 
 
 def reduce_log(v):

@@ -3,6 +3,7 @@
 Files: cases.json, a list of {op, attrs, operands, results, tolerance, summing}, and cases.bin, the tensors' bytes, each at a
 multiple of 64. Expectations never come from Regie.
 """
+import functools
 import json
 import pathlib
 import warnings
@@ -36,13 +37,19 @@ def numpy_type(name):
     return np.dtype(ELEMS[name][1])
 
 
-def opset_of(nodes):
-    """OPSET, or the newest where an operator is younger."""
+@functools.cache
+def births():
+    """The operator set that each operator came with."""
     born = {}
     for s in onnx.defs.get_all_schemas_with_history():
         if s.domain == "":
             born[s.name] = min(born.get(s.name, s.since_version), s.since_version)
-    return max([OPSET] + [NEWEST for n in nodes if born[n.op_type] > OPSET])
+    return born
+
+
+def opset_of(nodes):
+    """OPSET, or the newest where an operator is younger."""
+    return NEWEST if any(births()[n.op_type] > OPSET for n in nodes) else OPSET
 
 
 def model_of(nodes, operands, result_names):

@@ -2,10 +2,12 @@
 import numpy as np
 from onnx import helper
 
+from values import FLOATS
+
 
 def attention(writer, v):
     for number in range(60):
-        elem = v.choose(["f32", "f32", "f32", "f64", "f16", "bf16"])
+        elem = v.choose(FLOATS)
         batch = v.shape(0, 3)
         queries, keys, depth, columns = (v.choose([1, 2, 3, 5, 8]) for _ in range(4))
         sides = [v.broadcastable(batch), v.broadcastable(batch), v.broadcastable(batch)]

@@ -3,9 +3,9 @@ import numpy as np
 from onnx import helper
 
 from cases import numpy_type
+from values import FLOATS
 
 AUTO_PADS = ["NOTSET", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"]
-FLOATS = ["f32", "f32", "f32", "f64", "f16", "bf16"]
 
 
 def window(v, rank, dilated=True):

@@ -16,8 +16,14 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import cases_elementwise  # noqa: E402
 import cases_fused  # noqa: E402
-import cases_more  # noqa: E402
+import cases_index  # noqa: E402
+import cases_layers  # noqa: E402
+import cases_math  # noqa: E402
 import cases_nn  # noqa: E402
+import cases_products  # noqa: E402
+import cases_quantize  # noqa: E402
+import cases_sampling  # noqa: E402
+import cases_signal  # noqa: E402
 import cases_tensor  # noqa: E402
 import schemas  # noqa: E402
 from cases import Writer  # noqa: E402
@@ -33,7 +39,10 @@ def main():
     parser.add_argument("--report", action="store_true", help="print how many cases each operator has, and their source")
     options = parser.parse_args()
     writer = Writer(options.folder, schemas.load())
-    families = itertools.chain(*(m.FAMILIES for m in (cases_elementwise, cases_nn, cases_tensor, cases_more, cases_fused)))
+    # The order counts: a family's number is in its seed.
+    modules = (cases_elementwise, cases_nn, cases_tensor, cases_math, cases_layers, cases_index, cases_sampling, cases_products,
+               cases_signal, cases_quantize, cases_fused)
+    families = itertools.chain(*(m.FAMILIES for m in modules))
     for number, family in enumerate(families):
         for round_ in range(options.scale):
             family(writer, Values(np.random.default_rng([options.seed, number, round_])))

@@ -4,6 +4,7 @@ import numpy as np
 from cases import NARROW, numpy_type
 
 SIZES = [1, 1, 2, 3, 4, 5, 7]
+FLOATS = ["f32", "f32", "f32", "f64", "f16", "bf16"]
 
 
 class Values:

@@ -120,6 +120,14 @@ Attribute Attribute::integer(std::string name, int64_t value) {
   return a;
 }
 
+Attribute Attribute::text(std::string name, std::string value) {
+  Attribute a;
+  a.name = std::move(name);
+  a.kind = REGIE_ATTR_STRING;
+  a.s = std::move(value);
+  return a;
+}
+
 Attributes Attributes::read(const Context& context, const wire::Node& node, const char* known,
                             int64_t opset) {
   Attributes out;
@@ -194,6 +202,11 @@ int64_t Attributes::take_integer(std::string_view name, int64_t fallback) {
 double Attributes::take_number(std::string_view name, double fallback) {
   auto a = take(name);
   return a ? a->f : fallback;
+}
+
+std::string Attributes::take_text(std::string_view name, std::string fallback) {
+  auto a = take(name);
+  return a ? std::move(a->s) : std::move(fallback);
 }
 
 std::optional<std::vector<int64_t>> Attributes::take_integers(std::string_view name) {

@@ -25,6 +25,7 @@ struct Attribute {
   TensorData tensor;
 
   static Attribute integer(std::string name, int64_t value);
+  static Attribute text(std::string name, std::string value);
 };
 
 class Attributes {
@@ -38,6 +39,7 @@ class Attributes {
   std::optional<Attribute> take(std::string_view name);
   int64_t take_integer(std::string_view name, int64_t fallback);
   double take_number(std::string_view name, double fallback);
+  std::string take_text(std::string_view name, std::string fallback);
   std::optional<std::vector<int64_t>> take_integers(std::string_view name);
   void add(Attribute attribute) { list_.push_back(std::move(attribute)); }
   const std::vector<Attribute>& list() const { return list_; }

@@ -1,6 +1,6 @@
 // The operators that the frontend knows: their versions, what they take in each, and how each becomes
 // canonical (ONNX's operators as of operator set 21). A table, in operators.cpp; the functions are in
-// translate.cpp.
+// translate.cpp and, for pictures, translate_pictures.cpp.
 #pragma once
 
 #include <cstdint>
@@ -86,8 +86,8 @@ class Translation {
   uint32_t operand(size_t i) const { return i < operands.size() ? operands[i] : REGIE_NONE; }
 };
 
-// translate.cpp, translate_more.cpp
 void same(Translation&);
+void same_but_precision(Translation&);
 void softmax_of_2d(Translation&);
 void axes_to_operand(Translation&);
 void split_to_operand(Translation&);
@@ -107,12 +107,9 @@ void upsample(Translation&);
 void group_normalization_of_18(Translation&);
 void top_k_of_1(Translation&);
 void scatter(Translation&);
-void range(Translation&);
 void dft_of_17(Translation&);
 void grid_sample_of_16(Translation&);
 void roi_align_of_10(Translation&);
-void quantize(Translation&);
-void attention(Translation&);
 void swiglu(Translation&);
 void constant(Translation&);
 void branches(Translation&);

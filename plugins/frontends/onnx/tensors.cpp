@@ -343,14 +343,20 @@ TensorData read_sparse(Context& context, const wire::SparseTensor& tensor, const
   return out;
 }
 
-TensorData integers(const std::vector<int64_t>& values) {
+namespace {
+template <class Stored, class T>
+TensorData list_of(regie_elem elem, const std::vector<T>& values) {
   TensorData out;
-  out.elem = REGIE_I64;
+  out.elem = elem;
   out.dims = {static_cast<int64_t>(values.size())};
-  void* to = out.allocate(values.size() * sizeof(int64_t));
-  if (!values.empty()) std::memcpy(to, values.data(), values.size() * sizeof(int64_t));
+  auto* to = static_cast<Stored*>(out.allocate(values.size() * sizeof(Stored)));
+  for (T v : values) *to++ = static_cast<Stored>(v);
   return out;
 }
+}  // namespace
+
+TensorData integers(const std::vector<int64_t>& values) { return list_of<int64_t>(REGIE_I64, values); }
+TensorData floats(const std::vector<double>& values) { return list_of<float>(REGIE_F32, values); }
 
 bool scalar(regie_elem elem, double value, TensorData* out) {
   out->elem = elem;

@@ -35,6 +35,7 @@ TensorData read_tensor(const Context& context, const wire::Tensor& tensor, const
 TensorData read_sparse(Context& context, const wire::SparseTensor& tensor, const std::string& what);
 
 TensorData integers(const std::vector<int64_t>& values);  // i64[n]
+TensorData floats(const std::vector<double>& values);     // f32[n]
 // A scalar of a floating-point or integer type; false if `elem` is neither.
 bool scalar(regie_elem elem, double value, TensorData* out);
 

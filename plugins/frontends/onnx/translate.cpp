@@ -4,11 +4,50 @@
 #include <cstring>
 #include <limits>
 
-#include "translate.h"
+#include "operators.h"
 
 namespace regie::onnx {
 
+namespace {
+
+std::vector<int64_t> required_integers(Translation& t, std::string_view name) {
+  auto list = t.attributes.take_integers(name);
+  if (!list) t.context.invalid("attribute " + quoted(name) + " is missing");
+  return std::move(*list);
+}
+
+// A scalar constant of the type of `like`.
+uint32_t scalar_like(Translation& t, uint32_t like, double value, std::string_view suffix) {
+  TensorData data;
+  const Translation::Type type = t.type(like);
+  if (!scalar(type.elem, value, &data))
+    t.context.invalid("the operator does not take " + std::string(element_name(type.elem)) +
+                      " at operator set " + std::to_string(t.opset));
+  return t.constant(data, suffix);
+}
+
+void drop_absent(std::vector<uint32_t>* operands) {
+  while (!operands->empty() && operands->back() == REGIE_NONE) operands->pop_back();
+}
+
+// The sum of the first `count` operands.
+uint32_t sum_of(Translation& t, size_t count) {
+  uint32_t total = t.operand(0);
+  for (size_t i = 1; i < count; ++i) total = t.make("Add", {total, t.operands[i]});
+  return total;
+}
+
+}  // namespace
+
 void same(Translation& t) { t.finish(t.ref.node->op_type(), t.operands, t.attributes.list()); }
+
+// What says how exactly intermediate numbers are kept is left out: they are of single precision at least. And
+// `saturate` matters for 8-bit floats only, which are refused.
+void same_but_precision(Translation& t) {
+  for (const char* name : {"precision", "saturate", "softmax_precision", "stash_type"})
+    t.attributes.take(name);
+  same(t);
+}
 
 // Before 13, the axis (1 unless given) splits the dimensions in two groups; all of the second are normalised
 // together. From 13 on, one dimension is, and the axis is -1 unless given.
@@ -148,11 +187,64 @@ void cast(Translation& t) {
   t.finish("Cast", t.operands, t.attributes.list());
 }
 
+// The type comes from the second operand, whose values do not matter.
+void cast_like(Translation& t) {
+  t.attributes.take("round_mode");
+  t.attributes.add(Attribute::integer("to", t.type(t.operand(1)).elem));
+  t.finish("Cast", {t.operand(0)}, t.attributes.list());
+}
+
 void sum(Translation& t) {
-  uint32_t total = t.operand(0);
-  if (t.operands.size() == 1) return t.finish("Identity", {total}, {});
-  for (size_t i = 1; i + 1 < t.operands.size(); ++i) total = t.make("Add", {total, t.operands[i]});
-  t.finish("Add", {total, t.operands.back()}, {});
+  if (t.operands.size() == 1) return t.finish("Identity", t.operands, {});
+  t.finish("Add", {sum_of(t, t.operands.size() - 1), t.operands.back()}, {});
+}
+
+void mean(Translation& t) {
+  if (t.operands.size() == 1) return t.finish("Identity", t.operands, {});
+  const uint32_t total = sum_of(t, t.operands.size());
+  const uint32_t count = scalar_like(t, t.operand(0), static_cast<double>(t.operands.size()), "count");
+  t.finish("Div", {total, count}, {});
+}
+
+void swiglu(Translation& t) {
+  const uint32_t gate = t.make("Swish", {t.operand(0)}, t.attributes.list());
+  t.finish("Mul", {gate, t.operand(1)}, {});
+}
+
+// Until 21, scale and bias had one number a group; each is for all channels of its group.
+void group_normalization_of_18(Translation& t) {
+  const Translation::Type x = t.type(t.operand(0));
+  if (x.rank < 2 || x.dims[1] < 0) t.context.unsupported("the number of channels must be known");
+  const int64_t groups = t.attributes.take_integer("num_groups", 0);
+  if (groups < 1 || x.dims[1] % groups != 0)
+    t.context.invalid(std::to_string(x.dims[1]) + " channels do not split into " + std::to_string(groups) +
+                      " groups");
+  const uint32_t column = t.constant(integers({groups, 1}), "column");
+  const uint32_t matrix = t.constant(integers({groups, x.dims[1] / groups}), "matrix");
+  const uint32_t list = t.constant(integers({x.dims[1]}), "list");
+  std::vector<uint32_t> operands{t.operand(0)};
+  for (size_t i = 1; i <= 2; ++i)
+    operands.push_back(
+        t.make("Reshape", {t.make("Expand", {t.make("Reshape", {t.operand(i), column}), matrix}), list}));
+  t.attributes.add(Attribute::integer("num_groups", groups));
+  t.finish("GroupNormalization", operands, t.attributes.list());
+}
+
+void top_k_of_1(Translation& t) {
+  const int64_t k = t.attributes.take_integer("k", -1);
+  if (k < 0) t.context.invalid("attribute 'k' is missing or negative");
+  t.finish("TopK", {t.operand(0), t.constant(integers({k}), "k")}, t.attributes.list());
+}
+
+// The name of ScatterElements before operator set 11.
+void scatter(Translation& t) { t.finish("ScatterElements", t.operands, t.attributes.list()); }
+
+// Until 20, the axis was an attribute.
+void dft_of_17(Translation& t) {
+  const int64_t axis = t.attributes.take_integer("axis", 1);
+  TensorData number = integers({axis});
+  number.dims.clear();
+  t.finish("DFT", {t.operand(0), t.operand(1), t.constant(number, "axis")}, t.attributes.list());
 }
 
 void constant(Translation& t) { t.finish_constant(); }

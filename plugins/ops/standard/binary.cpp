@@ -1,6 +1,7 @@
 // Arithmetic with broadcasting: Add, Sub, Mul, Div, Pow, and the variadic Min and Max.
 #include <cmath>
 
+#include "arithmetic.h"
 #include "broadcast.h"
 
 namespace regie::ops {
@@ -41,30 +42,12 @@ void infer_div(const Infer& infer) {
   });
 }
 
-void infer_broadcast(const Infer& infer) { infer.result(0, infer.elem(0), broadcast_operands(infer, 0, 2)); }
-
 // ---- Kernels ----
 
-// Integers wrap around: computed without sign, wide enough that no promotion to int gets in the way.
-template <class A>
-using Wrap = std::conditional_t<std::is_integral_v<A>, uint64_t, A>;
-
-struct Plus {
-  template <class A>
-  A operator()(A a, A b) const {
-    return static_cast<A>(Wrap<A>(a) + Wrap<A>(b));
-  }
-};
 struct Minus {
   template <class A>
   A operator()(A a, A b) const {
     return static_cast<A>(Wrap<A>(a) - Wrap<A>(b));
-  }
-};
-struct Times {
-  template <class A>
-  A operator()(A a, A b) const {
-    return static_cast<A>(Wrap<A>(a) * Wrap<A>(b));
   }
 };
 struct Divided {
@@ -78,26 +61,6 @@ struct Divided {
     return static_cast<A>(a / b);
   }
 };
-// A NaN on either side gives NaN.
-struct Least {
-  template <class A>
-  A operator()(A a, A b) const {
-    return b < a || b != b ? b : a;
-  }
-};
-struct Greatest {
-  template <class A>
-  A operator()(A a, A b) const {
-    return a < b || b != b ? b : a;
-  }
-};
-
-template <class F>
-KernelPtr prepare_binary(Prepare& p) {
-  if (p.in(0).elem != p.in(1).elem) p.bad("both operands must have one type");
-  return p.dispatch(Numbers(), p.in(0).elem, [&]<class T>() { return binary_kernel<T, T>(p, F()); });
-}
-
 // ---- Pow: base and exponent may differ in type; the result is of the base's ----
 
 // base^exponent; wraps around. Negative exponents truncate towards zero.
@@ -113,13 +76,6 @@ A integer_power(A base, int64_t exponent) {
   for (uint64_t e = static_cast<uint64_t>(exponent); e != 0; e >>= 1, square *= square)
     if (e & 1) result *= square;
   return static_cast<A>(result);
-}
-
-template <class A>
-A saturate(double x) {
-  using Limits = std::numeric_limits<A>;
-  if (!(x > static_cast<double>(Limits::lowest()))) return std::isnan(x) ? A(0) : Limits::lowest();
-  return x < static_cast<double>(Limits::max()) ? static_cast<A>(x) : Limits::max();
 }
 
 template <class T, class E>
@@ -140,7 +96,7 @@ KernelPtr pow_kernel(Prepare& p) {
         if constexpr (is_float<T>) {
           y[i * step[2]] = T(std::pow(x, static_cast<A>(e)));
         } else if constexpr (is_float<E>) {
-          y[i * step[2]] = saturate<T>(std::pow(static_cast<double>(x), static_cast<double>(e)));
+          y[i * step[2]] = saturated<T>(std::pow(static_cast<double>(x), static_cast<double>(e)));
         } else {
           y[i * step[2]] = integer_power(x, static_cast<int64_t>(e));
         }

@@ -1,6 +1,5 @@
-// DepthToSpace, SpaceToDepth, LpPool, GlobalLpPool, MaxUnpool, Col2Im, CenterCropPad.
+// DepthToSpace, SpaceToDepth, MaxUnpool, Col2Im, CenterCropPad.
 #include <algorithm>
-#include <cmath>
 
 #include "op.h"
 #include "walk.h"
@@ -59,94 +58,11 @@ KernelPtr prepare_blocks(Prepare& p) {
       [walk, size](const Call& call) { copy_strided(walk, size, call.in<void>(0), call.out<void>(0)); });
 }
 
-// ---- LpPool, GlobalLpPool ----
-
-void infer_lp_pool(const Infer& infer) {
-  auto x = infer.shape(0);
-  if (x.size() < 3) infer.bad("the input has rank " + std::to_string(x.size()) + "; it needs at least 3");
-  Window window(infer.op, infer.attrs, x.size() - 2);
-  if (window.kernel.empty()) infer.bad("attribute 'kernel_shape' is missing");
-  Shape y{x[0], x[1]};
-  for (size_t i = 0; i < window.rank(); ++i)
-    y.push_back(window.result_dim(infer, i, x[2 + i], window.kernel[i]));
-  infer.result(0, infer.elem(0), y);
-}
-
-double power_of(double x, int64_t p) {
-  x = std::abs(x);
-  return p == 1 ? x : p == 2 ? x * x : std::pow(x, static_cast<double>(p));
-}
-double root_of(double x, int64_t p) {
-  return p == 1 ? x : p == 2 ? std::sqrt(x) : std::pow(x, 1 / static_cast<double>(p));
-}
-
-KernelPtr prepare_lp_pool(Prepare& p) {
-  Index x = p.shape(0);
-  if (x.size() < 3) p.bad("the input needs a rank of at least 3");
-  Window window(p.op, p.attrs, x.size() - 2);
-  if (window.kernel.empty()) p.bad("attribute 'kernel_shape' is missing");
-  window.resolve(x.subspan(2));
-  std::vector<int64_t> y{x[0], x[1]};
-  for (size_t i = 0; i < window.rank(); ++i) y.push_back(window.result_size(i, x[2 + i]));
-  p.expect_result(0, y);
-  Taps taps(window, Index(y).subspan(2), x.subspan(2));
-  const int64_t power = p.attrs.integer("p", 2);
-  p.scratch_bytes = static_cast<uint64_t>(taps.dense_size()) * sizeof(double);
-  return p.dispatch(Floats(), p.in(0).elem, [&]<class T>() {
-    return make_kernel([=, planes = x[0] * x[1]](const Call& call) {
-      auto* sum = call.scratch<double>();
-      for (int64_t plane = 0; plane < planes; ++plane) {
-        const T* from = call.in<T>(0) + plane * taps.strided_size();
-        std::fill_n(sum, taps.dense_size(), 0.0);
-        for (int64_t tap = 0; tap < taps.count(); ++tap)
-          taps.rows(tap, [&](int64_t out, int64_t in, int64_t count, int64_t step) {
-            for (int64_t i = 0; i < count; ++i)
-              sum[out + i] += power_of(static_cast<double>(Compute<T>(from[in + i * step])), power);
-          });
-        T* to = call.out<T>(0) + plane * taps.dense_size();
-        for (int64_t i = 0; i < taps.dense_size(); ++i)
-          to[i] = T(static_cast<Compute<T>>(root_of(sum[i], power)));
-      }
-    });
-  });
-}
-
-void infer_global_lp_pool(const Infer& infer) {
-  auto x = infer.shape(0);
-  if (x.size() < 2) infer.bad("the input needs a rank of at least 2");
-  Shape y(x.size(), 1);
-  std::copy_n(x.begin(), 2, y.begin());
-  infer.result(0, infer.elem(0), y);
-}
-
-KernelPtr prepare_global_lp_pool(Prepare& p) {
-  Index x = p.shape(0);
-  if (x.size() < 2) p.bad("the input needs a rank of at least 2");
-  std::vector<int64_t> y(x.size(), 1);
-  std::copy_n(x.begin(), 2, y.begin());
-  p.expect_result(0, y);
-  int64_t area = 1;
-  for (int64_t d : x.subspan(2)) area *= d;
-  const int64_t power = p.attrs.integer("p", 2);
-  return p.dispatch(Floats(), p.in(0).elem, [&]<class T>() {
-    return make_kernel([=, planes = x[0] * x[1]](const Call& call) {
-      for (int64_t plane = 0; plane < planes; ++plane) {
-        double sum = 0;
-        for (int64_t i = 0; i < area; ++i)
-          sum += power_of(static_cast<double>(Compute<T>(call.in<T>(0)[plane * area + i])), power);
-        call.out<T>(0)[plane] = T(static_cast<Compute<T>>(root_of(sum, power)));
-      }
-    });
-  });
-}
-
 // ---- MaxUnpool ----
 
 void infer_max_unpool(const Infer& infer) {
   auto x = infer.shape(0);
-  if (x.size() < 3) infer.bad("the input needs a rank of at least 3");
-  Window window(infer.op, infer.attrs, x.size() - 2);
-  if (window.kernel.empty()) infer.bad("attribute 'kernel_shape' is missing");
+  const Window window = attribute_window(infer);
   if (infer.has(2)) {
     Shape y = infer.need_content(2);
     if (y.size() != x.size()) infer.bad("output_shape needs one number an axis");
@@ -163,9 +79,8 @@ void infer_max_unpool(const Infer& infer) {
 
 KernelPtr prepare_max_unpool(Prepare& p) {
   Index x = p.shape(0), y = p.out_shape(0);
-  if (x.size() < 3 || x.size() != y.size()) p.bad("the result has the shape " + print_shape(y));
-  Window window(p.op, p.attrs, x.size() - 2);
-  if (window.kernel.empty()) p.bad("attribute 'kernel_shape' is missing");
+  if (x.size() != y.size()) p.bad("the result has the shape " + print_shape(y));
+  const Window window = attribute_window(p);
   // Indices are places in the tensor that the attributes alone would give; output_shape only makes it larger.
   std::vector<int64_t> natural{x[0], x[1]};
   for (size_t i = 0; i < window.rank(); ++i)
@@ -201,13 +116,6 @@ KernelPtr prepare_max_unpool(Prepare& p) {
 
 // ---- Col2Im: columns of blocks, added up into an image ----
 
-// The geometry of Window, whose kernel is an operand here.
-Window columns_window(std::string_view op, const sdk::Attrs& attrs, std::span<const int64_t> block) {
-  Window window(op, attrs, block.size());
-  window.kernel.assign(block.begin(), block.end());
-  return window;
-}
-
 void infer_col2im(const Infer& infer) {
   auto x = infer.shape(0);
   Shape image = infer.need_content(1);
@@ -228,7 +136,8 @@ KernelPtr prepare_col2im(Prepare& p) {
   if (!block.data || block.elem != REGIE_I64) p.bad("the block's shape must be constant");
   Index kernel(static_cast<const int64_t*>(block.data), static_cast<size_t>(sdk::count_of(block)));
   if (x.size() != 3 || y.size() != kernel.size() + 2) p.bad("the result has the shape " + print_shape(y));
-  Window window = columns_window(p.op, p.attrs, kernel);
+  Window window(p.op, p.attrs, kernel.size());
+  window.kernel.assign(kernel.begin(), kernel.end());
   window.resolve(y.subspan(2));
   std::vector<int64_t> places;
   int64_t positions = 1;
@@ -307,8 +216,6 @@ KernelPtr prepare_center(Prepare& p) {
 constexpr Op table[] = {
     {"DepthToSpace", 0, infer_blocks<true>, prepare_blocks<true>},
     {"SpaceToDepth", 0, infer_blocks<false>, prepare_blocks<false>},
-    {"LpPool", 0, infer_lp_pool, prepare_lp_pool},
-    {"GlobalLpPool", 0, infer_global_lp_pool, prepare_global_lp_pool},
     {"MaxUnpool", 0, infer_max_unpool, prepare_max_unpool},
     {"Col2Im", 0, infer_col2im, prepare_col2im},
     {"CenterCropPad", 0, infer_center, prepare_center},

@@ -9,7 +9,7 @@
 namespace regie::ops {
 
 // Operand i, where present, must broadcast to `y` without making it larger.
-inline void check_addend(const Infer& infer, uint32_t i, const Shape& y) {
+inline void check_addend(const Infer& infer, uint32_t i, std::span<const regie_dim> y) {
   if (!infer.has(i)) return;
   auto c = infer.shape(i);
   bool fits = c.size() <= y.size();
@@ -22,6 +22,13 @@ inline void check_addend(const Infer& infer, uint32_t i, const Shape& y) {
               infer.print(y));
 }
 
+// Makes `shape` the one that both broadcast to; broadcast_strides finds out whether they do.
+inline void widen(std::vector<int64_t>* shape, Index other) {
+  if (shape->size() < other.size()) shape->insert(shape->begin(), other.size() - shape->size(), 1);
+  for (size_t i = 0; i < other.size(); ++i)
+    if (other[i] != 1) (*shape)[shape->size() - other.size() + i] = other[i];
+}
+
 // The common shape of operands first..last-1.
 inline Shape broadcast_operands(const Infer& infer, uint32_t first, uint32_t last) {
   Shape shape(infer.shape(first).begin(), infer.shape(first).end());
@@ -30,16 +37,14 @@ inline Shape broadcast_operands(const Infer& infer, uint32_t first, uint32_t las
 }
 
 inline std::vector<int64_t> broadcast_operands(const Prepare& p, uint32_t first, uint32_t last) {
-  size_t rank = 0;
-  for (uint32_t i = first; i < last; ++i) rank = std::max(rank, p.shape(i).size());
-  check_rank(p.op, rank);
-  std::vector<int64_t> shape(rank, 1);
-  for (uint32_t i = first; i < last; ++i) {
-    Index s = p.shape(i);
-    for (size_t k = 0; k < s.size(); ++k)
-      if (s[k] != 1) shape[rank - s.size() + k] = s[k];
-  }
+  std::vector<int64_t> shape;
+  for (uint32_t i = first; i < last; ++i) widen(&shape, p.shape(i));
+  check_rank(p.op, shape.size());
   return shape;
+}
+
+inline void infer_broadcast(const Infer& infer) {
+  infer.result(0, infer.elem(0), broadcast_operands(infer, 0, 2));
 }
 
 // result = f(a, b) with operands 0 and 1; T is their type, R the result's.
@@ -66,6 +71,15 @@ KernelPtr binary_kernel(Prepare& p, F f) {
         for (int64_t i = 0; i < count; ++i) y[i * step[2]] = R(f(A(a[i * step[0]]), A(b[i * step[1]])));
       }
     });
+  });
+}
+
+// The same of two operands of one type, which is in the list; R: the result's type, where it is another.
+template <class F, class List = Numbers, class R = void>
+KernelPtr prepare_binary(Prepare& p) {
+  if (p.in(0).elem != p.in(1).elem) p.bad("both operands must have one type");
+  return p.dispatch(List(), p.in(0).elem, [&]<class T>() {
+    return binary_kernel<T, std::conditional_t<std::is_void_v<R>, T, R>>(p, F());
   });
 }
 

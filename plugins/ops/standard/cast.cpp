@@ -43,15 +43,12 @@ void load(const void* from, int64_t at, int64_t count, Buffer& to) {
 // wrap around.
 template <class W, class T>
 T convert(W x) {
-  using Limits = std::numeric_limits<T>;
   if constexpr (std::is_same_v<T, Bool>) {
     return Bool(x != W(0));
   } else if constexpr (is_float<T>) {
     return T(static_cast<Compute<T>>(x));
   } else if constexpr (std::is_same_v<W, double>) {
-    if (std::isnan(x)) return T(0);
-    if (x <= static_cast<double>(Limits::lowest())) return Limits::lowest();
-    return x >= static_cast<double>(Limits::max()) ? Limits::max() : static_cast<T>(x);
+    return saturated<T>(x);
   } else {
     return static_cast<T>(x);
   }

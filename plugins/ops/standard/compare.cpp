@@ -77,8 +77,7 @@ struct Different {
 
 template <class F, class List>
 KernelPtr prepare_compare(Prepare& p) {
-  if (p.in(0).elem != p.in(1).elem) p.bad("both operands must have one type");
-  return p.dispatch(List(), p.in(0).elem, [&]<class T>() { return binary_kernel<T, Bool>(p, F()); });
+  return prepare_binary<F, List, Bool>(p);
 }
 
 void infer_where(const Infer& infer) {

@@ -118,11 +118,8 @@ KernelPtr prepare_conv(Prepare& p) {
   if (x.size() < 3 || x.size() != w.size()) p.bad("input and weight must have one rank of at least 3");
   Window window(p.op, p.attrs, x.size() - 2);
   window.kernel.assign(w.begin() + 2, w.end());
-  window.resolve(x.subspan(2));
+  p.expect_result(0, window.resolved_result(x[0], w[0], x.subspan(2)));
   int64_t group = group_of(p.op, p.attrs);
-  std::vector<int64_t> y{x[0], w[0]};
-  for (size_t i = 0; i < window.rank(); ++i) y.push_back(window.result_size(i, x[2 + i]));
-  p.expect_result(0, y);
   if (x[1] != w[1] * group || w[0] % group != 0 || (p.has(2) && sdk::count_of(p.in(2)) != w[0]))
     p.bad("the channels of input, weight and bias do not fit");
   Sizes sizes{x[0], group, w[1], w[0] / group};

@@ -7,8 +7,6 @@
 namespace regie::ops {
 namespace {
 
-uint32_t whole_elements(const Prepare& p, const regie_tensor& t) { return p.moved_bytes(t); }
-
 // ---- Transpose ----
 
 std::vector<size_t> permutation(std::string_view op, const sdk::Attrs& attrs, size_t rank) {
@@ -63,7 +61,7 @@ KernelPtr prepare_transpose(Prepare& p) {
   }
   p.expect_result(0, y);
   Walk<2> walk(y, {from, dense_strides(y)});
-  return make_kernel([walk, size = whole_elements(p, p.in(0))](const Call& call) {
+  return make_kernel([walk, size = p.moved_bytes(p.in(0))](const Call& call) {
     copy_strided(walk, size, call.in<void>(0), call.out<void>(0));
   });
 }
@@ -72,8 +70,7 @@ KernelPtr prepare_transpose(Prepare& p) {
 
 void infer_concat(const Infer& infer) {
   if (infer.operands() == 0) infer.bad("needs at least one operand");
-  int64_t axis = infer.axis(infer.attrs.integer("axis", 0), infer.rank(0));
-  auto at = static_cast<size_t>(axis);
+  const size_t at = infer.axis_attribute(0);
   Shape y(infer.shape(0).begin(), infer.shape(0).end());
   auto content = infer.content(0);
   for (uint32_t i = 1; i < infer.operands(); ++i) {
@@ -87,7 +84,7 @@ void infer_concat(const Infer& infer) {
     if (!fits)
       infer.bad("operand " + std::to_string(i) + " of shape " + infer.print(x) +
                 " does not fit the others, " + infer.print(infer.shape(0)) + ", besides axis " +
-                std::to_string(axis));
+                std::to_string(at));
     y[at] = infer.dims.add(y[at], x[at]);
     auto more = infer.content(i);
     if (content && more) {
@@ -118,8 +115,8 @@ struct Blocks {
 
 KernelPtr prepare_concat(Prepare& p) {
   if (p.operands() == 0) p.bad("needs at least one operand");
-  auto axis = static_cast<size_t>(p.axis(p.attrs.integer("axis", 0), p.in(0).rank));
-  uint32_t size = whole_elements(p, p.in(0));
+  auto axis = p.axis_attribute(0);
+  uint32_t size = p.moved_bytes(p.in(0));
   std::vector<int64_t> y(p.shape(0).begin(), p.shape(0).end());
   y[axis] = 0;
   for (uint32_t i = 0; i < p.operands(); ++i) {
@@ -149,7 +146,7 @@ KernelPtr prepare_concat(Prepare& p) {
 
 void infer_split(const Infer& infer) {
   auto x = infer.shape(0);
-  auto axis = static_cast<size_t>(infer.axis(infer.attrs.integer("axis", 0), infer.rank(0)));
+  auto axis = infer.axis_attribute(0);
   uint32_t parts = infer.results();
   auto content = infer.content(0);
   Shape sizes;
@@ -193,8 +190,8 @@ void infer_split(const Infer& infer) {
 
 KernelPtr prepare_split(Prepare& p) {
   Index x = p.shape(0);
-  auto axis = static_cast<size_t>(p.axis(p.attrs.integer("axis", 0), p.in(0).rank));
-  uint32_t size = whole_elements(p, p.in(0));
+  auto axis = p.axis_attribute(0);
+  uint32_t size = p.moved_bytes(p.in(0));
   int64_t sum = 0;
   Blocks blocks(x, axis);
   for (uint32_t i = 0; i < p.results(); ++i) {
@@ -239,7 +236,7 @@ void infer_expand(const Infer& infer) {
 KernelPtr prepare_expand(Prepare& p) {
   Index y = p.out_shape(0);
   Walk<2> walk(y, {broadcast_strides(p.op, p.shape(0), y), dense_strides(y)});
-  return make_kernel([walk, size = whole_elements(p, p.in(0))](const Call& call) {
+  return make_kernel([walk, size = p.moved_bytes(p.in(0))](const Call& call) {
     copy_strided(walk, size, call.in<void>(0), call.out<void>(0));
   });
 }
@@ -248,7 +245,7 @@ KernelPtr prepare_expand(Prepare& p) {
 
 void infer_gather(const Infer& infer) {
   auto x = infer.shape(0), indices = infer.shape(1);
-  auto axis = static_cast<size_t>(infer.axis(infer.attrs.integer("axis", 0), infer.rank(0)));
+  auto axis = infer.axis_attribute(0);
   Shape y(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(axis));
   y.insert(y.end(), indices.begin(), indices.end());
   y.insert(y.end(), x.begin() + static_cast<std::ptrdiff_t>(axis) + 1, x.end());
@@ -272,12 +269,8 @@ KernelPtr gather_kernel(int64_t outer, int64_t size, uint64_t block, int64_t cou
     for (int64_t o = 0; o < outer; ++o) {
       const char* from = call.in<char>(0) + static_cast<uint64_t>(o * size) * block;
       for (int64_t i = 0; i < count; ++i, to += block) {
-        int64_t index = indices[i];
-        if (index < -size || index >= size)
-          throw sdk::Failure(REGIE_INVALID_INPUT, "Gather: index " + std::to_string(index) +
-                                                      " is outside of an axis of size " +
-                                                      std::to_string(size));
-        copy_bytes(to, from + static_cast<uint64_t>(index < 0 ? index + size : index) * block, block);
+        const int64_t index = normal_index("Gather", indices[i], size);
+        copy_bytes(to, from + static_cast<uint64_t>(index) * block, block);
       }
     }
   });
@@ -285,16 +278,16 @@ KernelPtr gather_kernel(int64_t outer, int64_t size, uint64_t block, int64_t cou
 
 KernelPtr prepare_gather(Prepare& p) {
   Index x = p.shape(0), indices = p.shape(1);
-  auto axis = static_cast<size_t>(p.axis(p.attrs.integer("axis", 0), p.in(0).rank));
+  auto axis = p.axis_attribute(0);
   std::vector<int64_t> y(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(axis));
   y.insert(y.end(), indices.begin(), indices.end());
   y.insert(y.end(), x.begin() + static_cast<std::ptrdiff_t>(axis) + 1, x.end());
   p.expect_result(0, y);
   int64_t outer = 1;
   for (size_t i = 0; i < axis; ++i) outer *= x[i];
-  uint64_t block = Blocks::bytes(x, axis + 1, whole_elements(p, p.in(0)));
+  uint64_t block = Blocks::bytes(x, axis + 1, p.moved_bytes(p.in(0)));
   int64_t count = sdk::count_of(p.in(1));
-  return p.dispatch(Types<int64_t, int32_t>(), p.in(1).elem,
+  return p.dispatch(IndexTypes(), p.in(1).elem,
                     [&]<class I>() { return gather_kernel<I>(outer, x[axis], block, count); });
 }
 

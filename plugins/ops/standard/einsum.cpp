@@ -190,7 +190,7 @@ KernelPtr prepare_einsum(Prepare& p) {
 
 void infer_det(const Infer& infer) {
   auto x = infer.shape(0);
-  if (x.size() < 2 || infer.surely_differ(x[x.size() - 1], x[x.size() - 2]))
+  if (x.size() < 2 || !infer.agree(x[x.size() - 1], x[x.size() - 2]))
     infer.bad("needs square matrices, not " + infer.print(x));
   infer.result(0, infer.elem(0), x.first(x.size() - 2));
 }

@@ -1,6 +1,7 @@
 // Scalar functions of one element, shared by the element-wise operators and by the activations of fused ones.
 //
-// Each is made from its two parameters (unused ones are ignored) and works on what Compute<T> gives.
+// Those that activations may be are made from two parameters (unused ones are ignored). All work on what
+// Compute<T> gives.
 #pragma once
 
 #include <cmath>
@@ -112,6 +113,28 @@ struct GeluTanh {
   A operator()(A x) const {
     A inner = A(0.79788456080286535588) * (x + A(0.044715) * x * x * x);  // sqrt(2 / pi)
     return A(0.5) * x * (A(1) + std::tanh(inner));
+  }
+};
+
+struct ThresholdedRelu {
+  double alpha;
+  template <class A>
+  A operator()(A x) const {
+    return x > static_cast<A>(alpha) ? x : A(0);
+  }
+};
+
+struct Softsign {
+  template <class A>
+  A operator()(A x) const {
+    return x / (A(1) + std::abs(x));
+  }
+};
+
+struct Softplus {
+  template <class A>
+  A operator()(A x) const {
+    return (x > A(0) ? x : A(0)) + std::log1p(std::exp(-std::abs(x)));
   }
 };
 

@@ -97,12 +97,10 @@ KernelPtr prepare_attention(Prepare& p) {
           " do not fit each other");
 
   Index batches[] = {q.first(q.size() - 2), k.first(k.size() - 2), v.first(v.size() - 2)};
-  size_t rank = std::max({batches[0].size(), batches[1].size(), batches[2].size()});
+  std::vector<int64_t> y;
+  for (Index batch : batches) widen(&y, batch);
+  const size_t rank = y.size();
   check_rank(p.op, rank + 2);
-  std::vector<int64_t> y(rank, 1);
-  for (Index batch : batches)
-    for (size_t i = 0; i < batch.size(); ++i)
-      if (batch[i] != 1) y[rank - batch.size() + i] = batch[i];
   Dims mask{};
   if (p.has(kMask)) {
     std::vector<int64_t> scores = y;

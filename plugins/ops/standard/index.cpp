@@ -4,38 +4,17 @@
 #include <cmath>
 #include <cstring>
 
+#include "arithmetic.h"
 #include "op.h"
 #include "walk.h"
 
 namespace regie::ops {
 namespace {
 
-using IndexTypes = Types<int64_t, int32_t>;
-
-uint32_t whole(const Prepare& p, const regie_tensor& t) { return p.moved_bytes(t); }
-
-int64_t checked(std::string_view op, int64_t index, int64_t size) {
-  if (index < -size || index >= size)
-    throw sdk::Failure(REGIE_INVALID_INPUT, std::string(op) + ": index " + std::to_string(index) +
-                                                " is outside of an axis of size " + std::to_string(size));
-  return index < 0 ? index + size : index;
-}
-
-size_t axis_of(const Prepare& p, int64_t fallback) {
-  return static_cast<size_t>(p.axis(p.attrs.integer("axis", fallback), p.in(0).rank));
-}
-
-// Reads a scalar of any integer type.
-int64_t integer_of(const regie_tensor& t) {
-  int64_t value = 0;
-  dispatch(Ints(), t.elem, [&]<class T>() { value = static_cast<int64_t>(*static_cast<const T*>(t.data)); });
-  return value;
-}
-
 // ---- GatherElements ----
 
 void infer_gather_elements(const Infer& infer) {
-  infer.axis(infer.attrs.integer("axis", 0), infer.rank(0));
+  infer.axis_attribute(0);
   if (infer.rank(0) != infer.rank(1)) infer.bad("data and indices must have one rank");
   infer.result(0, infer.elem(0), infer.shape(1));
 }
@@ -44,7 +23,7 @@ KernelPtr prepare_gather_elements(Prepare& p) {
   Index x = p.shape(0), y = p.shape(1);
   check_rank(p.op, x.size());
   p.expect_result(0, y);
-  const size_t axis = axis_of(p, 0);
+  const size_t axis = p.axis_attribute(0);
   for (size_t i = 0; i < x.size(); ++i)
     if (i != axis && y[i] > x[i])
       p.bad("the indices " + print_shape(y) + " do not fit into " + print_shape(x));
@@ -52,13 +31,14 @@ KernelPtr prepare_gather_elements(Prepare& p) {
   const int64_t step = strides[axis], size = x[axis];
   strides[axis] = 0;
   Walk<2> walk(y, {strides, dense_strides(y)});
-  const uint32_t bytes = whole(p, p.in(0));
+  const uint32_t bytes = p.moved_bytes(p.in(0));
   return p.dispatch(IndexTypes(), p.in(1).elem, [&]<class I>() {
     return make_kernel([=](const Call& call) {
       walk.rows([&](const auto& at, int64_t n, const auto& by) {
         for (int64_t i = 0; i < n; ++i) {
           const int64_t to = at[1] + i * by[1];
-          const int64_t from = at[0] + i * by[0] + checked("GatherElements", call.in<I>(1)[to], size) * step;
+          const int64_t from =
+              at[0] + i * by[0] + normal_index("GatherElements", call.in<I>(1)[to], size) * step;
           copy_bytes(call.out<char>(0) + to * bytes, call.in<char>(0) + from * bytes, bytes);
         }
       });
@@ -93,7 +73,7 @@ KernelPtr prepare_gather_nd(Prepare& p) {
             x.begin() + static_cast<std::ptrdiff_t>(batch + depth));
   y.insert(y.end(), x.begin() + static_cast<std::ptrdiff_t>(batch + depth), x.end());
   p.expect_result(0, y);
-  int64_t batches = 1, each = 1, block = whole(p, p.in(0)), area = block;
+  int64_t batches = 1, each = 1, block = p.moved_bytes(p.in(0)), area = block;
   for (size_t i = 0; i < batch; ++i) {
     if (x[i] != indices[i]) p.bad("the batch dimensions differ");
     batches *= x[i];
@@ -108,7 +88,7 @@ KernelPtr prepare_gather_nd(Prepare& p) {
       for (int64_t b = 0; b < batches; ++b)
         for (int64_t i = 0; i < each; ++i, to += block) {
           int64_t at = 0;
-          for (int64_t size : sizes) at = at * size + checked("GatherND", *index++, size);
+          for (int64_t size : sizes) at = at * size + normal_index("GatherND", *index++, size);
           copy_bytes(to, call.in<char>(0) + b * area + at * block, static_cast<uint64_t>(block));
         }
     });
@@ -123,10 +103,8 @@ void infer_one_hot(const Infer& infer) {
   // The depth may be a float: then it is a constant.
   std::optional<regie_dim> size;
   if (depth && depth->size() == 1) size = depth->front();
-  if (const regie_tensor* t = infer.in(1).data; !size && t && t->data && sdk::count_of(*t) == 1)
-    dispatch(Numbers(), t->elem, [&]<class T>() {
-      size = infer.dim(static_cast<int64_t>(Compute<T>(*static_cast<const T*>(t->data))));
-    });
+  if (auto number = scalar_of<double>(infer.in(1).data); !size && number)
+    size = infer.dim(static_cast<int64_t>(*number));
   if (!size) infer.unsupported("the depth is known only at run time; make it constant");
   const int64_t axis = infer.axis(infer.attrs.integer("axis", -1), infer.rank(0) + 1);
   Shape y(indices.begin(), indices.end());
@@ -142,7 +120,7 @@ KernelPtr prepare_one_hot(Prepare& p) {
   int64_t outer = 1, inner = 1;
   const int64_t depth = y[axis];
   for (size_t i = 0; i < indices.size(); ++i) (i < axis ? outer : inner) *= indices[i];
-  const uint32_t bytes = whole(p, p.in(2));
+  const uint32_t bytes = p.moved_bytes(p.in(2));
   return p.dispatch(Numbers(), p.in(0).elem, [&]<class I>() {
     return make_kernel([=](const Call& call) {
       const char* values = call.in<char>(2);  // off, on
@@ -183,12 +161,11 @@ void infer_range(const Infer& infer) {
   }
   std::array<double, 3> numbers{};
   for (uint32_t i = 0; i < 3; ++i) {
-    const regie_tensor* t = infer.in(i).data;
-    if (!t || !t->data || !dispatch(Numbers(), t->elem, [&]<class T>() {
-          numbers[i] = static_cast<double>(Compute<T>(*static_cast<const T*>(t->data)));
-        }))
+    const auto number = scalar_of<double>(infer.in(i).data);
+    if (!number)
       infer.unsupported(
           "start, limit and step are known only at run time; make them constant or compute them from shapes");
+    numbers[i] = *number;
   }
   if (numbers[2] == 0) infer.bad("the step is 0");
   const auto length =
@@ -211,7 +188,7 @@ KernelPtr prepare_range(Prepare& p) {
 
 void infer_cumulative(const Infer& infer) {
   for (regie_dim d : infer.shape(1))
-    if (infer.surely_differ(d, 1)) infer.bad("the axis must be a single number");
+    if (!infer.agree(d, 1)) infer.bad("the axis must be a single number");
   infer.result(0, infer.elem(0), infer.shape(0));
 }
 
@@ -225,26 +202,19 @@ KernelPtr prepare_cumulative(Prepare& p) {
   return p.dispatch(Join<Floats, WideInts>(), p.in(0).elem, [&]<class T>() {
     return make_kernel([=](const Call& call) {
       using A = Sum<T>;
-      const auto axis = static_cast<size_t>(
-          normal_axis("axis", integer_of(call.operand(1)), static_cast<int64_t>(shape.size())));
-      int64_t outer = 1, size = 1, inner = 1;
-      for (size_t i = 0; i < shape.size(); ++i) (i < axis ? outer : i > axis ? inner : size) *= shape[i];
-      for (int64_t o = 0; o < outer; ++o)
-        for (int64_t k = 0; k < inner; ++k) {
-          A sum = product ? A(1) : A(0);
-          for (int64_t n = 0; n < size; ++n) {
-            const int64_t at = (o * size + (reverse ? size - 1 - n : n)) * inner + k;
-            const A value = static_cast<A>(Compute<T>(call.in<T>(0)[at]));
-            const A before = sum;
-            if constexpr (std::is_integral_v<A>) {
-              const auto a = static_cast<uint64_t>(sum), b = static_cast<uint64_t>(value);
-              sum = static_cast<A>(product ? a * b : a + b);
-            } else {
-              sum = product ? sum * value : sum + value;
-            }
-            call.out<T>(0)[at] = T(static_cast<Compute<T>>(exclusive ? before : sum));
-          }
+      const auto axis = static_cast<size_t>(normal_axis(
+          "axis", scalar_of<int64_t>(&call.operand(1)).value_or(0), static_cast<int64_t>(shape.size())));
+      const Lines lines(shape, axis);
+      lines.each([&](int64_t first) {
+        A sum = product ? A(1) : A(0);
+        for (int64_t n = 0; n < lines.size; ++n) {
+          const int64_t at = first + (reverse ? lines.size - 1 - n : n) * lines.inner;
+          const A value = static_cast<A>(Compute<T>(call.in<T>(0)[at]));
+          const A before = sum;
+          sum = product ? Times()(sum, value) : Plus()(sum, value);
+          call.out<T>(0)[at] = T(static_cast<Compute<T>>(exclusive ? before : sum));
         }
+      });
     });
   });
 }
@@ -262,10 +232,10 @@ KernelPtr prepare_trilu(Prepare& p) {
   if (x.size() < 2) p.bad("the input needs a rank of at least 2");
   const int64_t rows = x[x.size() - 2], columns = x.back();
   const int64_t matrices = rows * columns == 0 ? 0 : sdk::count_of(p.in(0)) / (rows * columns);
-  const uint32_t bytes = whole(p, p.in(0));
+  const uint32_t bytes = p.moved_bytes(p.in(0));
   const bool upper = p.attrs.integer("upper", 1) != 0, shifted = p.has(1) && sdk::count_of(p.in(1)) != 0;
   return make_kernel([=](const Call& call) {
-    const int64_t k = shifted ? integer_of(call.operand(1)) : 0;
+    const int64_t k = shifted ? scalar_of<int64_t>(&call.operand(1)).value_or(0) : 0;
     for (int64_t m = 0; m < matrices; ++m)
       for (int64_t r = 0; r < rows; ++r) {
         const int64_t row = (m * rows + r) * columns;
@@ -331,7 +301,7 @@ KernelPtr prepare_tile(Prepare& p) {
     shape.push_back(x[i]);
   }
   Walk<2> walk(shape, {from, to});
-  return make_kernel([walk, size = whole(p, p.in(0))](const Call& call) {
+  return make_kernel([walk, size = p.moved_bytes(p.in(0))](const Call& call) {
     copy_strided(walk, size, call.in<void>(0), call.out<void>(0));
   });
 }
@@ -340,24 +310,22 @@ KernelPtr prepare_tile(Prepare& p) {
 
 void infer_top_k(const Infer& infer) {
   auto x = infer.shape(0);
-  const int64_t axis = infer.axis(infer.attrs.integer("axis", -1), infer.rank(0));
+  const size_t axis = infer.axis_attribute(-1);
   Shape k = infer.need_content(1);
   if (k.size() != 1) infer.bad("k must be a single number");
   Shape y(x.begin(), x.end());
-  if (infer.number(k[0]) && infer.number(y[static_cast<size_t>(axis)]) &&
-      *infer.number(k[0]) > *infer.number(y[static_cast<size_t>(axis)]))
-    infer.bad("k is " + infer.dims.print(k[0]) + ", the axis has " +
-              infer.dims.print(y[static_cast<size_t>(axis)]) + " elements");
-  y[static_cast<size_t>(axis)] = k[0];
+  if (auto wanted = infer.number(k[0]), size = infer.number(y[axis]); wanted && size && *wanted > *size)
+    infer.bad("k is " + std::to_string(*wanted) + ", the axis has " + std::to_string(*size) + " elements");
+  y[axis] = k[0];
   infer.result(0, infer.elem(0), y);
   infer.result(1, REGIE_I64, y);
 }
 
 KernelPtr prepare_top_k(Prepare& p) {
   Index x = p.shape(0);
-  const size_t axis = axis_of(p, -1);
-  int64_t outer = 1, size = 1, inner = 1;
-  for (size_t i = 0; i < x.size(); ++i) (i < axis ? outer : i > axis ? inner : size) *= x[i];
+  const size_t axis = p.axis_attribute(-1);
+  const Lines lines(x, axis);
+  const int64_t outer = lines.outer, size = lines.size, inner = lines.inner;
   const uint32_t some = p.wants(0) ? 0 : 1;
   if (p.out_shape(some).size() != x.size()) p.bad("the result does not fit");
   const int64_t k = p.out_shape(some)[axis];
@@ -401,8 +369,7 @@ void infer_reverse(const Infer& infer) {
   if (infer.rank(0) < 2) infer.bad("the input needs a rank of at least 2");
   const int64_t batch = infer.attrs.integer("batch_axis", 1), time = infer.attrs.integer("time_axis", 0);
   if (batch + time != 1 || batch * time != 0) infer.bad("batch_axis and time_axis must be 0 and 1");
-  if (infer.rank(1) != 1 ||
-      infer.surely_differ(infer.shape(1)[0], infer.shape(0)[static_cast<size_t>(batch)]))
+  if (infer.rank(1) != 1 || !infer.agree(infer.shape(1)[0], infer.shape(0)[static_cast<size_t>(batch)]))
     infer.bad("needs one length a sequence");
   infer.result(0, infer.elem(0), infer.shape(0));
 }
@@ -412,7 +379,7 @@ KernelPtr prepare_reverse(Prepare& p) {
   p.expect_result(0, x);
   const bool time_first = p.attrs.integer("time_axis", 0) == 0;
   const int64_t batch = x[time_first ? 1 : 0], time = x[time_first ? 0 : 1];
-  int64_t block = whole(p, p.in(0));
+  int64_t block = p.moved_bytes(p.in(0));
   for (int64_t d : x.subspan(2)) block *= d;
   if (p.in(1).elem != REGIE_I64 || sdk::count_of(p.in(1)) != batch) p.bad("needs one i64 length a sequence");
   return make_kernel([=](const Call& call) {

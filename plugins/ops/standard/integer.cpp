@@ -18,13 +18,11 @@ void infer_mod(const Infer& infer) {
   infer.content(0, {&d, 1});
 }
 
-void infer_bits(const Infer& infer) { infer.result(0, infer.elem(0), broadcast_operands(infer, 0, 2)); }
-
 void infer_shift(const Infer& infer) {
   std::string_view direction = infer.attrs.text("direction", "");
   if (direction != "LEFT" && direction != "RIGHT")
     infer.bad("attribute 'direction' must be LEFT or RIGHT, not '" + std::string(direction) + "'");
-  infer_bits(infer);
+  infer_broadcast(infer);
 }
 
 // The remainder with the divisor's sign (fmod = 0) or the dividend's (fmod = 1).
@@ -76,30 +74,24 @@ struct BitsXor {
   }
 };
 
-template <class F, class List>
-KernelPtr prepare_two(Prepare& p) {
-  if (p.in(0).elem != p.in(1).elem) p.bad("both operands must have one type");
-  return p.dispatch(List(), p.in(0).elem, [&]<class T>() { return binary_kernel<T, T>(p, F()); });
-}
-
 KernelPtr prepare_mod(Prepare& p) {
-  return p.attrs.integer("fmod", 0) != 0 ? prepare_two<Remainder<true>, Numbers>(p)
-                                         : prepare_two<Remainder<false>, Numbers>(p);
+  return p.attrs.integer("fmod", 0) != 0 ? prepare_binary<Remainder<true>>(p)
+                                         : prepare_binary<Remainder<false>>(p);
 }
 
 KernelPtr prepare_shift(Prepare& p) {
   using Unsigned = Types<uint8_t, uint16_t, uint32_t, uint64_t>;
-  return p.attrs.text("direction", "") == "LEFT" ? prepare_two<ShiftLeft, Unsigned>(p)
-                                                 : prepare_two<ShiftRight, Unsigned>(p);
+  return p.attrs.text("direction", "") == "LEFT" ? prepare_binary<ShiftLeft, Unsigned>(p)
+                                                 : prepare_binary<ShiftRight, Unsigned>(p);
 }
 
 constexpr uint32_t flags = REGIE_OP_INPLACE | REGIE_OP_ELEMENTWISE;
 constexpr Op table[] = {
     {"Mod", flags, infer_mod, prepare_mod},
     {"BitShift", flags, infer_shift, prepare_shift},
-    {"BitwiseAnd", flags, infer_bits, prepare_two<BitsAnd, Ints>},
-    {"BitwiseOr", flags, infer_bits, prepare_two<BitsOr, Ints>},
-    {"BitwiseXor", flags, infer_bits, prepare_two<BitsXor, Ints>},
+    {"BitwiseAnd", flags, infer_broadcast, prepare_binary<BitsAnd, Ints>},
+    {"BitwiseOr", flags, infer_broadcast, prepare_binary<BitsOr, Ints>},
+    {"BitwiseXor", flags, infer_broadcast, prepare_binary<BitsXor, Ints>},
 };
 
 }  // namespace

@@ -5,9 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "broadcast.h"
 #include "map.h"
-#include "op.h"
-#include "walk.h"
 
 namespace regie::ops {
 namespace {
@@ -31,27 +30,10 @@ Moments moments(const T* x, int64_t count, double epsilon) {
 
 // ---- LayerNormalization, RMSNormalization ----
 
-size_t first_axis(std::string_view op, const sdk::Attrs& attrs, size_t rank) {
-  return static_cast<size_t>(
-      normal_axis(std::string(op) + ": axis", attrs.integer("axis", -1), static_cast<int64_t>(rank)));
-}
-
-void check_parameter(const Infer& infer, uint32_t i, std::span<const regie_dim> part) {
-  if (!infer.has(i)) return;
-  auto s = infer.shape(i);
-  bool fits = s.size() <= part.size();
-  for (size_t k = 0; fits && k < s.size(); ++k)
-    fits = s[k] == 1 || !infer.surely_differ(s[k], part[part.size() - s.size() + k]);
-  if (!fits)
-    infer.bad("operand " + std::to_string(i) + " of shape " + infer.print(s) + " cannot be broadcast to " +
-              infer.print(part));
-}
-
 void infer_layer_norm(const Infer& infer) {
   auto x = infer.shape(0);
-  const size_t axis = first_axis(infer.op, infer.attrs, x.size());
-  check_parameter(infer, 1, x.subspan(axis));
-  if (infer.operands() > 2) check_parameter(infer, 2, x.subspan(axis));
+  const size_t axis = infer.axis_attribute(-1);
+  for (uint32_t i = 1; i <= 2; ++i) check_addend(infer, i, x.subspan(axis));
   infer.result(0, infer.elem(0), x);
   Shape rest(x.begin(), x.end());
   std::fill(rest.begin() + static_cast<std::ptrdiff_t>(axis), rest.end(), 1);
@@ -63,7 +45,7 @@ template <bool centred>
 KernelPtr prepare_layer_norm(Prepare& p) {
   Index x = p.shape(0);
   p.expect_result(0, x);
-  const size_t axis = first_axis(p.op, p.attrs, x.size());
+  const size_t axis = p.axis_attribute(-1);
   Index part = x.subspan(axis);
   int64_t rows = 1, size = 1;
   for (size_t i = 0; i < x.size(); ++i) (i < axis ? rows : size) *= x[i];
@@ -205,29 +187,15 @@ KernelPtr prepare_mean_variance(Prepare& p) {
 
 // ---- Along one axis: LpNormalization, Hardmax ----
 
-struct Lines {
-  int64_t outer = 1, size = 1, inner = 1;
-  Lines(Index shape, size_t axis) {
-    for (size_t i = 0; i < shape.size(); ++i) (i < axis ? outer : i > axis ? inner : size) *= shape[i];
-  }
-  // f(first element) for each line; its elements are `inner` apart.
-  template <class F>
-  void each(F&& f) const {
-    for (int64_t o = 0; o < outer; ++o)
-      for (int64_t k = 0; k < inner; ++k) f(o * size * inner + k);
-  }
-};
-
 void infer_along_axis(const Infer& infer) {
-  infer.axis(infer.attrs.integer("axis", -1), infer.rank(0));
+  infer.axis_attribute(-1);
   infer_same(infer);
 }
 
 KernelPtr prepare_lp_norm(Prepare& p) {
   Index x = p.shape(0);
   p.expect_result(0, x);
-  const Lines lines(x,
-                    static_cast<size_t>(p.axis(p.attrs.integer("axis", -1), static_cast<int64_t>(x.size()))));
+  const Lines lines(x, p.axis_attribute(-1));
   const int64_t power = p.attrs.integer("p", 2);
   if (power != 1 && power != 2) p.bad("attribute 'p' must be 1 or 2");
   return p.dispatch(Floats(), p.in(0).elem, [&]<class T>() {
@@ -250,8 +218,7 @@ KernelPtr prepare_lp_norm(Prepare& p) {
 KernelPtr prepare_hardmax(Prepare& p) {
   Index x = p.shape(0);
   p.expect_result(0, x);
-  const Lines lines(x,
-                    static_cast<size_t>(p.axis(p.attrs.integer("axis", -1), static_cast<int64_t>(x.size()))));
+  const Lines lines(x, p.axis_attribute(-1));
   return p.dispatch(Floats(), p.in(0).elem, [&]<class T>() {
     return make_kernel([=](const Call& call) {
       using A = Compute<T>;

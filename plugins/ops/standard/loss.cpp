@@ -11,21 +11,16 @@ namespace {
 enum class Reduction { kMean, kSum, kNone };
 
 Reduction reduction(std::string_view op, const sdk::Attrs& attrs) {
-  std::string_view name = attrs.text("reduction", "mean");
-  if (name == "mean") return Reduction::kMean;
-  if (name == "sum") return Reduction::kSum;
-  if (name == "none") return Reduction::kNone;
-  throw sdk::Failure(REGIE_INVALID_MODEL,
-                     std::string(op) + ": unknown reduction '" + std::string(name) + "'");
+  static constexpr std::string_view names[] = {"mean", "sum", "none"};
+  return static_cast<Reduction>(choice(op, attrs, "reduction", names));
 }
 
 void infer_loss(const Infer& infer) {
   auto x = infer.shape(0), target = infer.shape(1);
   bool fits = x.size() >= 2 && target.size() + 1 == x.size();
-  for (size_t i = 0; fits && i < target.size(); ++i)
-    fits = !infer.surely_differ(target[i], x[i == 0 ? 0 : i + 1]);
+  for (size_t i = 0; fits && i < target.size(); ++i) fits = infer.agree(target[i], x[i == 0 ? 0 : i + 1]);
   if (!fits) infer.bad("scores " + infer.print(x) + " and classes " + infer.print(target) + " do not fit");
-  if (infer.has(2) && (infer.rank(2) != 1 || infer.surely_differ(infer.shape(2)[0], x[1])))
+  if (infer.has(2) && (infer.rank(2) != 1 || !infer.agree(infer.shape(2)[0], x[1])))
     infer.bad("needs one weight a class");
   infer.result(0, infer.elem(0),
                reduction(infer.op, infer.attrs) == Reduction::kNone ? target : std::span<const regie_dim>());
@@ -54,7 +49,7 @@ KernelPtr prepare_loss(Prepare& p) {
   if (weighted && (sdk::count_of(p.in(2)) != classes || p.in(2).elem != p.in(0).elem))
     p.bad("needs one weight a class");
   return p.dispatch(Floats(), p.in(0).elem, [&]<class T>() {
-    return p.dispatch(Types<int64_t, int32_t>(), p.in(1).elem, [&]<class I>() {
+    return p.dispatch(IndexTypes(), p.in(1).elem, [&]<class I>() {
       return make_kernel([=](const Call& call) {
         using A = Compute<T>;
         double sum = 0, weights = 0;

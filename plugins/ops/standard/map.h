@@ -19,4 +19,9 @@ KernelPtr map_kernel(Prepare& p, F f) {
   });
 }
 
+template <class F, class List = Floats>
+KernelPtr prepare_map(Prepare& p) {
+  return p.dispatch(List(), p.in(0).elem, [&]<class T>() { return map_kernel<T>(p, F()); });
+}
+
 }  // namespace regie::ops

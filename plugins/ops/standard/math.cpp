@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "broadcast.h"
+#include "functors.h"
 #include "map.h"
 #include "op.h"
 
@@ -30,8 +31,6 @@ REGIE_OPS_FUNCTION(Asinh, std::asinh(x))
 REGIE_OPS_FUNCTION(Acosh, std::acosh(x))
 REGIE_OPS_FUNCTION(Atanh, std::atanh(x))
 REGIE_OPS_FUNCTION(Sign, static_cast<A>((x > A(0)) - (x < A(0))))
-REGIE_OPS_FUNCTION(Softsign, x / (A(1) + std::abs(x)))
-REGIE_OPS_FUNCTION(Softplus, (x > A(0) ? x : A(0)) + std::log1p(std::exp(-std::abs(x))))
 REGIE_OPS_FUNCTION(Mish, x* std::tanh(Softplus()(x)))
 REGIE_OPS_FUNCTION(BitwiseNot, static_cast<A>(~x))
 #undef REGIE_OPS_FUNCTION
@@ -51,13 +50,6 @@ struct Celu {
     return x > A(0) ? x : a * std::expm1(x / a);
   }
 };
-struct ThresholdedRelu {
-  double alpha;
-  template <class A>
-  A operator()(A x) const {
-    return x > static_cast<A>(alpha) ? x : A(0);
-  }
-};
 struct Shrink {
   double bias, lambd;
   template <class A>
@@ -74,25 +66,6 @@ struct ScaledSwish {
     return x / (A(1) + std::exp(-static_cast<A>(alpha) * x));
   }
 };
-struct GeluErf {
-  template <class A>
-  A operator()(A x) const {
-    return A(0.5) * x * (A(1) + std::erf(x * static_cast<A>(0.70710678118654752440)));
-  }
-};
-struct GeluTanh {
-  template <class A>
-  A operator()(A x) const {
-    const A inner = static_cast<A>(0.79788456080286535588) * (x + static_cast<A>(0.044715) * x * x * x);
-    return A(0.5) * x * (A(1) + std::tanh(inner));
-  }
-};
-
-template <class F, class List = Floats>
-KernelPtr prepare_function(Prepare& p) {
-  return p.dispatch(List(), p.in(0).elem, [&]<class T>() { return map_kernel<T>(p, F()); });
-}
-
 KernelPtr prepare_selu(Prepare& p) {
   const Selu f{p.attrs.number("alpha", 1.67326319217681884765625),
                p.attrs.number("gamma", 1.05070102214813232421875)};
@@ -119,7 +92,7 @@ void infer_gelu(const Infer& infer) {
 KernelPtr prepare_gelu(Prepare& p) {
   const bool by_tanh = p.attrs.text("approximate", "none") == "tanh";
   return p.dispatch(Floats(), p.in(0).elem, [&]<class T>() {
-    return by_tanh ? map_kernel<T>(p, GeluTanh()) : map_kernel<T>(p, GeluErf());
+    return by_tanh ? map_kernel<T>(p, GeluTanh(0, 0)) : map_kernel<T>(p, Gelu(0, 0));
   });
 }
 
@@ -150,14 +123,7 @@ KernelPtr prepare_is_inf(Prepare& p) {
 // ---- PRelu: the slope broadcasts to x ----
 
 void infer_prelu(const Infer& infer) {
-  auto x = infer.shape(0), slope = infer.shape(1);
-  bool fits = slope.size() <= x.size();
-  for (size_t i = 0; fits && i < slope.size(); ++i) {
-    regie_dim to = x[x.size() - slope.size() + i];
-    fits = slope[i] == 1 || !infer.surely_differ(slope[i], to);
-  }
-  if (!fits)
-    infer.bad("the slope of shape " + infer.print(slope) + " cannot be broadcast to " + infer.print(x));
+  check_addend(infer, 1, infer.shape(0));
   infer_same(infer);
 }
 
@@ -171,22 +137,22 @@ KernelPtr prepare_prelu(Prepare& p) {
 
 constexpr uint32_t flags = REGIE_OP_INPLACE | REGIE_OP_ELEMENTWISE;
 constexpr Op table[] = {
-    {"Sin", flags, infer_same, prepare_function<Sin>},
-    {"Cos", flags, infer_same, prepare_function<Cos>},
-    {"Tan", flags, infer_same, prepare_function<Tan>},
-    {"Asin", flags, infer_same, prepare_function<Asin>},
-    {"Acos", flags, infer_same, prepare_function<Acos>},
-    {"Atan", flags, infer_same, prepare_function<Atan>},
-    {"Sinh", flags, infer_same, prepare_function<Sinh>},
-    {"Cosh", flags, infer_same, prepare_function<Cosh>},
-    {"Asinh", flags, infer_same, prepare_function<Asinh>},
-    {"Acosh", flags, infer_same, prepare_function<Acosh>},
-    {"Atanh", flags, infer_same, prepare_function<Atanh>},
-    {"Sign", flags, infer_same, prepare_function<Sign, Numbers>},
-    {"Softsign", flags, infer_same, prepare_function<Softsign>},
-    {"Softplus", flags, infer_same, prepare_function<Softplus>},
-    {"Mish", flags, infer_same, prepare_function<Mish>},
-    {"BitwiseNot", flags, infer_same, prepare_function<BitwiseNot, Ints>},
+    {"Sin", flags, infer_same, prepare_map<Sin>},
+    {"Cos", flags, infer_same, prepare_map<Cos>},
+    {"Tan", flags, infer_same, prepare_map<Tan>},
+    {"Asin", flags, infer_same, prepare_map<Asin>},
+    {"Acos", flags, infer_same, prepare_map<Acos>},
+    {"Atan", flags, infer_same, prepare_map<Atan>},
+    {"Sinh", flags, infer_same, prepare_map<Sinh>},
+    {"Cosh", flags, infer_same, prepare_map<Cosh>},
+    {"Asinh", flags, infer_same, prepare_map<Asinh>},
+    {"Acosh", flags, infer_same, prepare_map<Acosh>},
+    {"Atanh", flags, infer_same, prepare_map<Atanh>},
+    {"Sign", flags, infer_same, prepare_map<Sign, Numbers>},
+    {"Softsign", flags, infer_same, prepare_map<Softsign>},
+    {"Softplus", flags, infer_same, prepare_map<Softplus>},
+    {"Mish", flags, infer_same, prepare_map<Mish>},
+    {"BitwiseNot", flags, infer_same, prepare_map<BitwiseNot, Ints>},
     {"Selu", flags, infer_same, prepare_selu},
     {"Celu", flags, infer_same, prepare_with_alpha<Celu>},
     {"ThresholdedRelu", flags, infer_same, prepare_with_alpha<ThresholdedRelu>},

@@ -135,12 +135,9 @@ KernelPtr prepare_product(Prepare& p, bool transpose_a, bool transpose_b, double
   g.alpha = alpha, g.beta = beta;
 
   Index a_batch = Index(a).first(a.size() - 2), b_batch = Index(b).first(b.size() - 2);
-  size_t rank = std::max(a_batch.size(), b_batch.size());
-  check_rank(p.op, rank + 2);
-  std::vector<int64_t> y(rank, 1);
-  for (Index batch : {a_batch, b_batch})
-    for (size_t i = 0; i < batch.size(); ++i)
-      if (batch[i] != 1) y[rank - batch.size() + i] = batch[i];
+  std::vector<int64_t> y;
+  for (Index batch : {a_batch, b_batch}) widen(&y, batch);
+  check_rank(p.op, y.size() + 2);
   g.walk = Walk<3>(
       y, {broadcast_strides(p.op, a_batch, y), broadcast_strides(p.op, b_batch, y), dense_strides(y)});
   if (a_shape.size() > 1) y.push_back(g.m);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "op.h"
+#include "walk.h"
 
 namespace regie::ops {
 namespace {
@@ -58,7 +59,7 @@ KernelPtr prepare_batch_norm(Prepare& p) {
 
 void infer_softmax(const Infer& infer) {
   auto x = infer.shape(0);
-  if (!x.empty()) infer.axis(infer.attrs.integer("axis", -1), infer.rank(0));
+  if (!x.empty()) infer.axis_attribute(-1);
   infer.result(0, infer.elem(0), x);
 }
 
@@ -66,28 +67,23 @@ template <bool logarithm>
 KernelPtr prepare_softmax(Prepare& p) {
   Index x = p.shape(0);
   p.expect_result(0, x);
-  size_t axis =
-      x.empty() ? 0
-                : static_cast<size_t>(p.axis(p.attrs.integer("axis", -1), static_cast<int64_t>(x.size())));
-  int64_t outer = 1, size = x.empty() ? 1 : x[axis], inner = 1;
-  for (size_t i = 0; i < x.size(); ++i) (i < axis ? outer : i > axis ? inner : size) *= i == axis ? 1 : x[i];
+  const Lines lines(x, x.empty() ? 0 : p.axis_attribute(-1));
   return p.dispatch(Floats(), p.in(0).elem, [&]<class T>() {
     return make_kernel([=](const Call& call) {
       using A = Compute<T>;
-      for (int64_t o = 0; o < outer; ++o)
-        for (int64_t k = 0; k < inner; ++k) {
-          const T* from = call.in<T>(0) + o * size * inner + k;
-          T* to = call.out<T>(0) + o * size * inner + k;
-          A most = -std::numeric_limits<A>::infinity();
-          for (int64_t i = 0; i < size; ++i) most = std::max(most, A(from[i * inner]));
-          double sum = 0;
-          for (int64_t i = 0; i < size; ++i) sum += std::exp(A(from[i * inner]) - most);
-          A divisor = static_cast<A>(logarithm ? std::log(sum) : sum);
-          for (int64_t i = 0; i < size; ++i) {
-            A shifted = A(from[i * inner]) - most;
-            to[i * inner] = T(logarithm ? shifted - divisor : std::exp(shifted) / divisor);
-          }
+      lines.each([&, size = lines.size, step = lines.inner](int64_t first) {
+        const T* from = call.in<T>(0) + first;
+        T* to = call.out<T>(0) + first;
+        A most = -std::numeric_limits<A>::infinity();
+        for (int64_t i = 0; i < size; ++i) most = std::max(most, A(from[i * step]));
+        double sum = 0;
+        for (int64_t i = 0; i < size; ++i) sum += std::exp(A(from[i * step]) - most);
+        A divisor = static_cast<A>(logarithm ? std::log(sum) : sum);
+        for (int64_t i = 0; i < size; ++i) {
+          A shifted = A(from[i * step]) - most;
+          to[i * step] = T(logarithm ? shifted - divisor : std::exp(shifted) / divisor);
         }
+      });
     });
   });
 }

@@ -122,6 +122,16 @@ using SignedInts = Types<int32_t, int64_t, int8_t, int16_t>;
 using Numbers = Join<Floats, Ints>;
 using SignedNumbers = Join<Floats, SignedInts>;
 using All = Join<Numbers, Types<Bool>>;
+using IndexTypes = Types<int64_t, int32_t>;
+
+// A float cut towards zero and held within an integer type; NaN becomes 0.
+template <class T>
+T saturated(double x) {
+  using Limits = std::numeric_limits<T>;
+  if (x != x) return T(0);
+  if (x <= static_cast<double>(Limits::lowest())) return Limits::lowest();
+  return x >= static_cast<double>(Limits::max()) ? Limits::max() : static_cast<T>(x);
+}
 
 // f.template operator()<T>() for the T of `elem`; false if `elem` is not in the list.
 template <class... T, class F>

@@ -43,6 +43,15 @@ int64_t normal_axis(std::string_view what, int64_t axis, int64_t rank) {
   return axis < 0 ? axis + rank : axis;
 }
 
+size_t choice(std::string_view op, const sdk::Attrs& attrs, std::string_view attribute,
+              std::span<const std::string_view> names) {
+  const std::string_view text = attrs.text(attribute, names[0]);
+  for (size_t i = 0; i < names.size(); ++i)
+    if (names[i] == text) return i;
+  throw sdk::Failure(REGIE_INVALID_MODEL, std::string(op) + ": unknown " + std::string(attribute) + " '" +
+                                              std::string(text) + "'");
+}
+
 std::string print_shape(Index shape) {
   std::string text = "[";
   for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);

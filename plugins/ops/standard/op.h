@@ -26,6 +26,29 @@ using Index = std::span<const int64_t>;  // of a tensor: concrete dimensions, st
 // Axis -rank..rank-1 as 0..rank-1; INVALID_MODEL if it is outside. `what` is e.g. "Softmax: axis".
 int64_t normal_axis(std::string_view what, int64_t axis, int64_t rank);
 
+// Index -size..size-1 as 0..size-1; INVALID_INPUT if it is outside.
+inline int64_t normal_index(std::string_view op, int64_t index, int64_t size) {
+  if (index < -size || index >= size)
+    throw sdk::Failure(REGIE_INVALID_INPUT, std::string(op) + ": index " + std::to_string(index) +
+                                                " is outside of an axis of size " + std::to_string(size));
+  return index < 0 ? index + size : index;
+}
+
+// Which of these names an attribute is, the first if it is absent; INVALID_MODEL if it is none of them.
+size_t choice(std::string_view op, const sdk::Attrs& attrs, std::string_view attribute,
+              std::span<const std::string_view> names);
+
+// The only element of a tensor whose data is there, as double or int64_t; nothing if it is of another type.
+template <class Number>
+std::optional<Number> scalar_of(const regie_tensor* t) {
+  using List = std::conditional_t<std::is_integral_v<Number>, Ints, Numbers>;
+  std::optional<Number> value;
+  if (t && t->data && sdk::count_of(*t) == 1)
+    dispatch(List(), t->elem,
+             [&]<class T>() { value = static_cast<Number>(Compute<T>(*static_cast<const T*>(t->data))); });
+  return value;
+}
+
 // The strings of an attribute; none if it is absent.
 std::vector<std::string_view> texts(const sdk::Attrs& attrs, std::string_view name);
 
@@ -72,6 +95,10 @@ class Infer {
   Shape broadcast(std::span<const regie_dim> a, std::span<const regie_dim> b) const;
   int64_t axis(int64_t axis, int64_t rank) const {
     return normal_axis(std::string(op) + ": axis", axis, rank);
+  }
+  // The attribute 'axis' as an axis of operand 0.
+  size_t axis_attribute(int64_t fallback) const {
+    return static_cast<size_t>(axis(attrs.integer("axis", fallback), rank(0)));
   }
   std::string print(std::span<const regie_dim> shape) const;  // "[N, 3]"
 
@@ -156,6 +183,9 @@ class Prepare {
   Index out_shape(uint32_t i) const { return sdk::dims_of(out(i)); }
   int64_t axis(int64_t axis, int64_t rank) const {
     return normal_axis(std::string(op) + ": axis", axis, rank);
+  }
+  size_t axis_attribute(int64_t fallback) const {  // as Infer's
+    return static_cast<size_t>(axis(attrs.integer("axis", fallback), in(0).rank));
   }
 
   // INVALID_INPUT unless result `i` has just this shape: operands of these sizes do not fit each other.

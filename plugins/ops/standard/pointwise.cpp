@@ -5,8 +5,7 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "op.h"
-#include "walk.h"
+#include "broadcast.h"
 
 namespace regie::ops {
 namespace {
@@ -78,7 +77,7 @@ class Pointwise final : public Kernel {
     for (uint32_t i = 0; i < p.operands(); ++i) {
       Slot s{Slot::kOperand, i, nullptr, p.in(i).elem, {p.shape(i).begin(), p.shape(i).end()}};
       slot_of_.emplace(body.args[i], add(p, std::move(s)));
-      broadcast(p, slots_.back().dims, &shape_);
+      widen(&shape_, slots_.back().dims);
     }
     for (uint32_t n = body.first; n != REGIE_NONE; n = graph_->nodes[n].next)
       prepare_step(p, graph_->nodes[n]);
@@ -154,15 +153,6 @@ class Pointwise final : public Kernel {
     return slot;
   }
 
-  static void broadcast(const Prepare& p, Index from, std::vector<int64_t>* to) {
-    check_rank(p.op, from.size());
-    if (to->size() < from.size()) to->insert(to->begin(), from.size() - to->size(), 1);
-    for (size_t i = 0; i < from.size(); ++i) {
-      int64_t& t = (*to)[to->size() - from.size() + i];
-      if (t == 1) t = from[i];
-    }
-  }
-
   void prepare_step(const Prepare& p, const regie_node& n) {
     const std::string op(sdk::sv(n.op));
     Step step;
@@ -177,7 +167,7 @@ class Pointwise final : public Kernel {
       if (step.operands[i] == REGIE_NONE) continue;
       operands[i] = slots_[step.operands[i]].view();
       operands[i].data = const_cast<void*>(slots_[step.operands[i]].constant);
-      broadcast(p, slots_[step.operands[i]].dims, &shape);
+      widen(&shape, slots_[step.operands[i]].dims);
     }
     step.result =
         add(p, {Slot::kScratch, 0, nullptr, graph_->values[n.results[0]].type.elem, std::move(shape)});

@@ -1,5 +1,6 @@
-// MaxPool, AveragePool, GlobalMaxPool and GlobalAveragePool.
+// MaxPool, AveragePool, LpPool, and GlobalMaxPool, GlobalAveragePool, GlobalLpPool.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "op.h"
@@ -10,14 +11,14 @@ namespace {
 
 using MaxTypes = Join<Floats, Types<int8_t, uint8_t>>;
 
+// `checks_pads`: padding must be smaller than the kernel, so that no window is all padding.
+template <bool checks_pads>
 void infer_pool(const Infer& infer) {
   auto x = infer.shape(0);
-  if (x.size() < 3) infer.bad("the input has rank " + std::to_string(x.size()) + "; it needs at least 3");
-  Window window(infer.op, infer.attrs, x.size() - 2);
-  if (window.kernel.empty()) infer.bad("attribute 'kernel_shape' is missing");
+  const Window window = attribute_window(infer);
   Shape y{x[0], x[1]};
   for (size_t i = 0; i < window.rank(); ++i) {
-    if (window.begin[i] >= window.extent(i) || window.end[i] >= window.extent(i))
+    if (checks_pads && (window.begin[i] >= window.extent(i) || window.end[i] >= window.extent(i)))
       infer.bad("padding must be smaller than the kernel");
     y.push_back(window.result_dim(infer, i, x[2 + i], window.kernel[i]));
   }
@@ -35,13 +36,8 @@ void infer_global_pool(const Infer& infer) {
 
 Window prepare_window(Prepare& p) {
   Index x = p.shape(0);
-  if (x.size() < 3) p.bad("the input needs a rank of at least 3");
-  Window window(p.op, p.attrs, x.size() - 2);
-  if (window.kernel.empty()) p.bad("attribute 'kernel_shape' is missing");
-  window.resolve(x.subspan(2));
-  std::vector<int64_t> y{x[0], x[1]};
-  for (size_t i = 0; i < window.rank(); ++i) y.push_back(window.result_size(i, x[2 + i]));
-  p.expect_result(0, y);
+  Window window = attribute_window(p);
+  p.expect_result(0, window.resolved_result(x[0], x[1], x.subspan(2)));
   return window;
 }
 
@@ -150,8 +146,45 @@ KernelPtr prepare_average_pool(Prepare& p) {
   return p.dispatch(Floats(), p.in(0).elem, [&]<class T>() { return average_pool_kernel<T>(p, window); });
 }
 
-template <bool average>
-KernelPtr prepare_global_pool(Prepare& p) {
+// ---- Norms of windows ----
+
+double power_of(double x, int64_t p) {
+  x = std::abs(x);
+  return p == 1 ? x : p == 2 ? x * x : std::pow(x, static_cast<double>(p));
+}
+double root_of(double x, int64_t p) {
+  return p == 1 ? x : p == 2 ? std::sqrt(x) : std::pow(x, 1 / static_cast<double>(p));
+}
+
+KernelPtr prepare_lp_pool(Prepare& p) {
+  Index x = p.shape(0);
+  const Window window = prepare_window(p);
+  Taps taps(window, p.out_shape(0).subspan(2), x.subspan(2));
+  const int64_t power = p.attrs.integer("p", 2);
+  p.scratch_bytes = static_cast<uint64_t>(taps.dense_size()) * sizeof(double);
+  return p.dispatch(Floats(), p.in(0).elem, [&]<class T>() {
+    return make_kernel([=, planes = x[0] * x[1]](const Call& call) {
+      auto* sum = call.scratch<double>();
+      for (int64_t plane = 0; plane < planes; ++plane) {
+        const T* from = call.in<T>(0) + plane * taps.strided_size();
+        std::fill_n(sum, taps.dense_size(), 0.0);
+        for (int64_t tap = 0; tap < taps.count(); ++tap)
+          taps.rows(tap, [&](int64_t out, int64_t in, int64_t count, int64_t step) {
+            for (int64_t i = 0; i < count; ++i)
+              sum[out + i] += power_of(static_cast<double>(Compute<T>(from[in + i * step])), power);
+          });
+        T* to = call.out<T>(0) + plane * taps.dense_size();
+        for (int64_t i = 0; i < taps.dense_size(); ++i)
+          to[i] = T(static_cast<Compute<T>>(root_of(sum[i], power)));
+      }
+    });
+  });
+}
+
+// ---- Over whole planes ----
+
+// Elements of a plane; checks the result.
+int64_t global_area(const Prepare& p) {
   Index x = p.shape(0);
   if (x.size() < 2) p.bad("the input needs a rank of at least 2");
   std::vector<int64_t> y(x.size(), 1);
@@ -159,6 +192,13 @@ KernelPtr prepare_global_pool(Prepare& p) {
   p.expect_result(0, y);
   int64_t area = 1;
   for (int64_t size : x.subspan(2)) area *= size;
+  return area;
+}
+
+template <bool average>
+KernelPtr prepare_global_pool(Prepare& p) {
+  Index x = p.shape(0);
+  const int64_t area = global_area(p);
   return p.dispatch(Floats(), p.in(0).elem, [&]<class T>() {
     return make_kernel([area, planes = x[0] * x[1]](const Call& call) {
       using A = Compute<T>;
@@ -179,11 +219,29 @@ KernelPtr prepare_global_pool(Prepare& p) {
   });
 }
 
+KernelPtr prepare_global_lp_pool(Prepare& p) {
+  Index x = p.shape(0);
+  const int64_t area = global_area(p);
+  const int64_t power = p.attrs.integer("p", 2);
+  return p.dispatch(Floats(), p.in(0).elem, [&]<class T>() {
+    return make_kernel([=, planes = x[0] * x[1]](const Call& call) {
+      for (int64_t plane = 0; plane < planes; ++plane) {
+        double sum = 0;
+        for (int64_t i = 0; i < area; ++i)
+          sum += power_of(static_cast<double>(Compute<T>(call.in<T>(0)[plane * area + i])), power);
+        call.out<T>(0)[plane] = T(static_cast<Compute<T>>(root_of(sum, power)));
+      }
+    });
+  });
+}
+
 constexpr Op table[] = {
-    {"MaxPool", 0, infer_pool, prepare_max_pool},
-    {"AveragePool", 0, infer_pool, prepare_average_pool},
+    {"MaxPool", 0, infer_pool<true>, prepare_max_pool},
+    {"AveragePool", 0, infer_pool<true>, prepare_average_pool},
+    {"LpPool", 0, infer_pool<false>, prepare_lp_pool},
     {"GlobalMaxPool", 0, infer_global_pool, prepare_global_pool<false>},
     {"GlobalAveragePool", 0, infer_global_pool, prepare_global_pool<true>},
+    {"GlobalLpPool", 0, infer_global_pool, prepare_global_lp_pool},
 };
 
 }  // namespace

@@ -47,7 +47,7 @@ Scaling scaling_of(const Prepare& p, Index x, Index scale) {
   int64_t count = 1;
   for (int64_t d : scale) count *= d;
   if (scale.size() <= 1 && count == 1) return s;
-  s.axis = static_cast<size_t>(p.axis(p.attrs.integer("axis", 1), static_cast<int64_t>(x.size())));
+  s.axis = p.axis_attribute(1);
   if (scale.size() == 1) {
     if (scale[0] != x[s.axis]) p.bad("needs one scale for each of " + std::to_string(x[s.axis]) + " slices");
     s.strides[s.axis] = 1;
@@ -64,18 +64,15 @@ Scaling scaling_of(const Prepare& p, Index x, Index scale) {
 }
 
 template <class T>
-T saturated(double x) {
-  const double rounded = std::nearbyint(x);  // halves to the even one
-  if (std::isnan(rounded)) return T(0);
-  return static_cast<T>(std::clamp(rounded, static_cast<double>(std::numeric_limits<T>::lowest()),
-                                   static_cast<double>(std::numeric_limits<T>::max())));
+T rounded(double x) {  // halves to the even one
+  return saturated<T>(std::nearbyint(x));
 }
 
 void check_scales(const Infer& infer) {
   auto x = infer.shape(0), s = infer.shape(1);
   if (s.size() == 1 && infer.surely_differ(s[0], 1)) {
-    const auto axis = static_cast<size_t>(infer.axis(infer.attrs.integer("axis", 1), infer.rank(0)));
-    if (infer.surely_differ(s[0], x[axis])) infer.bad("needs one scale for each slice of the axis");
+    const auto axis = infer.axis_attribute(1);
+    if (!infer.agree(s[0], x[axis])) infer.bad("needs one scale for each slice of the axis");
   }
 }
 
@@ -101,8 +98,8 @@ KernelPtr prepare_quantize(Prepare& p) {
             // In single precision, as the quotient decides on which side of a half it lies.
             const float q = static_cast<float>(Compute<X>(call.in<X>(0)[i])) /
                             static_cast<float>(Compute<S>(call.in<S>(1)[at]));
-            call.out<T>(0)[i] = saturated<T>(std::nearbyint(static_cast<double>(q)) +
-                                             (zero ? static_cast<double>(call.in<T>(2)[at]) : 0));
+            call.out<T>(0)[i] = rounded<T>(std::nearbyint(static_cast<double>(q)) +
+                                           (zero ? static_cast<double>(call.in<T>(2)[at]) : 0));
           });
         });
       });
@@ -154,11 +151,11 @@ KernelPtr prepare_dynamic(Prepare& p) {
     float low = 0, high = 0;  // the range always has 0 in it
     for (int64_t i = 0; i < count; ++i) low = std::min(low, x[i]), high = std::max(high, x[i]);
     const float scale = high == low ? 1.0f : (high - low) / 255.0f;
-    const auto zero = saturated<uint8_t>(static_cast<double>(-low / scale));
+    const auto zero = rounded<uint8_t>(static_cast<double>(-low / scale));
     *call.out<float>(1) = scale;
     *call.out<uint8_t>(2) = zero;
     for (int64_t i = 0; i < count; ++i)
-      call.out<uint8_t>(0)[i] = saturated<uint8_t>(std::nearbyint(static_cast<double>(x[i] / scale)) + zero);
+      call.out<uint8_t>(0)[i] = rounded<uint8_t>(std::nearbyint(static_cast<double>(x[i] / scale)) + zero);
   });
 }
 
@@ -199,9 +196,9 @@ void write_result(const Call& call, const Places& at, int64_t i, int64_t sum, in
   const double value = std::nearbyint(static_cast<double>(sum) * factor) +
                        static_cast<double>(zero_point(call.operand(at.y_zero), 0));
   if (elem == REGIE_U8) {
-    call.out<uint8_t>(0)[i] = saturated<uint8_t>(value);
+    call.out<uint8_t>(0)[i] = rounded<uint8_t>(value);
   } else {
-    call.out<int8_t>(0)[i] = saturated<int8_t>(value);
+    call.out<int8_t>(0)[i] = rounded<int8_t>(value);
   }
 }
 
@@ -209,7 +206,7 @@ template <const Places& at>
 void infer_integer_matmul(const Infer& infer) {
   auto a = infer.shape(at.a), b = infer.shape(at.b);
   if (a.size() < 2 || b.size() < 2) infer.unsupported("operands of a rank below 2");
-  if (infer.surely_differ(a.back(), b[b.size() - 2])) infer.bad("the inner dimensions differ");
+  if (!infer.agree(a.back(), b[b.size() - 2])) infer.bad("the inner dimensions differ");
   Shape y = infer.broadcast(a.first(a.size() - 2), b.first(b.size() - 2));
   y.push_back(a[a.size() - 2]);
   y.push_back(b.back());
@@ -254,6 +251,8 @@ void infer_integer_conv(const Infer& infer) {
   auto x = infer.shape(at.a), w = infer.shape(at.b);
   if (x.size() < 3 || w.size() != x.size()) infer.bad("input and weight must have one rank of at least 3");
   Window window(infer.op, infer.attrs, x.size() - 2);
+  if (!infer.agree(x[1], infer.dims.mul(w[1], infer.attrs.integer("group", 1))))
+    infer.bad("the channels do not fit");
   Shape y{x[0], w[0]};
   for (size_t i = 0; i < window.rank(); ++i) y.push_back(window.result_dim(infer, i, x[2 + i], w[2 + i]));
   infer.result(0, at.y_zero == none ? regie_elem{REGIE_I32} : infer.elem(at.y_zero), y);
@@ -265,13 +264,10 @@ KernelPtr prepare_integer_conv(Prepare& p) {
   if (x.size() < 3 || w.size() != x.size()) p.bad("input and weight must have one rank of at least 3");
   Window window(p.op, p.attrs, x.size() - 2);
   window.kernel.assign(w.begin() + 2, w.end());
-  window.resolve(x.subspan(2));
+  p.expect_result(0, window.resolved_result(x[0], w[0], x.subspan(2)));
   const int64_t group = p.attrs.integer("group", 1), filters = w[0], channels = w[1];
   if (group < 1 || x[1] != channels * group || filters % group != 0) p.bad("the channels do not fit");
-  std::vector<int64_t> y{x[0], filters};
-  for (size_t i = 0; i < window.rank(); ++i) y.push_back(window.result_size(i, x[2 + i]));
-  p.expect_result(0, y);
-  Taps taps(window, Index(y).subspan(2), x.subspan(2));
+  Taps taps(window, p.out_shape(0).subspan(2), x.subspan(2));
   p.scratch_bytes = static_cast<uint64_t>(taps.dense_size()) * sizeof(int64_t);
   const bool x_zero = p.has(at.a_zero), w_zero = p.has(at.b_zero), bias = at.bias != none && p.has(at.bias);
   const regie_elem elem = p.out(0).elem;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "functors.h"
 #include "op.h"
 #include "sums.h"
 
@@ -17,11 +18,8 @@ enum Cell { kRnn, kGru, kLstm };
 constexpr int64_t gates_of(Cell cell) { return cell == kLstm ? 4 : cell == kGru ? 3 : 1; }
 
 int64_t directions(std::string_view op, const sdk::Attrs& attrs) {
-  std::string_view text = attrs.text("direction", "forward");
-  if (text == "forward" || text == "reverse") return 1;
-  if (text == "bidirectional") return 2;
-  throw sdk::Failure(REGIE_INVALID_MODEL,
-                     std::string(op) + ": unknown direction '" + std::string(text) + "'");
+  static constexpr std::string_view names[] = {"forward", "reverse", "bidirectional"};
+  return choice(op, attrs, "direction", names) == 2 ? 2 : 1;
 }
 
 // ---- Activations of gates ----
@@ -92,30 +90,29 @@ class GateFunction {
 
   template <class A>
   A one(A x) const {
-    const A alpha = static_cast<A>(alpha_), beta = static_cast<A>(beta_);
     switch (kind_) {
       case kRelu:
-        return x < A(0) ? A(0) : x;
+        return Relu(alpha_, beta_)(x);
       case kTanh:
-        return std::tanh(x);
+        return Tanh(alpha_, beta_)(x);
       case kSigmoid:
-        return A(1) / (A(1) + std::exp(-x));
+        return Sigmoid(alpha_, beta_)(x);
       case kAffine:
-        return alpha * x + beta;
+        return static_cast<A>(alpha_) * x + static_cast<A>(beta_);
       case kLeakyRelu:
-        return x < A(0) ? alpha * x : x;
+        return LeakyRelu(alpha_, beta_)(x);
       case kThresholdedRelu:
-        return x > alpha ? x : A(0);
+        return ThresholdedRelu{alpha_}(x);
       case kScaledTanh:
-        return alpha * std::tanh(beta * x);
+        return static_cast<A>(alpha_) * std::tanh(static_cast<A>(beta_) * x);
       case kHardSigmoid:
-        return std::clamp(alpha * x + beta, A(0), A(1));
+        return HardSigmoid(alpha_, beta_)(x);
       case kElu:
-        return x < A(0) ? alpha * std::expm1(x) : x;
+        return Elu(alpha_, beta_)(x);
       case kSoftsign:
-        return x / (A(1) + std::abs(x));
+        return Softsign()(x);
       case kSoftplus:
-        return std::max(x, A(0)) + std::log1p(std::exp(-std::abs(x)));
+        return Softplus()(x);
     }
     return x;
   }
@@ -164,7 +161,7 @@ void infer_recurrent(const Infer& infer) {
                 infer.print(std::span(dims.begin(), dims.size())));
   };
   const regie_dim rows = infer.dims.mul(hidden, gates);
-  if (infer.attrs.has("hidden_size") && infer.surely_differ(infer.attrs.integer("hidden_size", 0), hidden))
+  if (infer.attrs.has("hidden_size") && !infer.agree(infer.attrs.integer("hidden_size", 0), hidden))
     infer.bad("hidden_size is " + std::to_string(infer.attrs.integer("hidden_size", 0)) +
               ", the weights have " + infer.dims.print(hidden));
   need(1, {count, rows, x[2]});

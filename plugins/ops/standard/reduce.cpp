@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "arithmetic.h"
 #include "op.h"
 #include "walk.h"
 
@@ -61,27 +62,10 @@ struct Plain {
   static A start() { return A(0); }
   static A finish(A a, int64_t) { return a; }
 };
-template <class A>
-A add(A a, A b) {
-  if constexpr (std::is_integral_v<A>) {
-    return static_cast<A>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-  } else {
-    return a + b;
-  }
-}
-template <class A>
-A multiply(A a, A b) {
-  if constexpr (std::is_integral_v<A>) {
-    return static_cast<A>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-  } else {
-    return a * b;
-  }
-}
-
 template <class T>
 struct SumOf : Plain<T> {
   using A = Sum<T>;
-  static A step(A a, A x) { return add(a, x); }
+  static A step(A a, A x) { return Plus()(a, x); }
 };
 // Integers are added in 64 bits, so that the mean of values that fit is one that fits.
 template <class T>
@@ -91,7 +75,7 @@ template <class T>
 struct MeanOf {
   using A = Wide<T>;
   static A start() { return A(0); }
-  static A step(A a, A x) { return add(a, x); }
+  static A step(A a, A x) { return Plus()(a, x); }
   static A finish(A a, int64_t count) {
     if constexpr (std::is_integral_v<A>) {
       return count == 0 ? A(0) : static_cast<A>(a / static_cast<A>(count));
@@ -104,23 +88,23 @@ template <class T>
 struct ProdOf : Plain<T> {
   using A = Sum<T>;
   static A start() { return A(1); }
-  static A step(A a, A x) { return multiply(a, x); }
+  static A step(A a, A x) { return Times()(a, x); }
 };
 template <class T>
 struct L1Of : Plain<T> {
   using A = Sum<T>;
   static A step(A a, A x) {
     if constexpr (std::is_unsigned_v<A>) {
-      return add(a, x);
+      return Plus()(a, x);
     } else {
-      return add(a, x < A(0) ? static_cast<A>(A(0) - x) : x);
+      return Plus()(a, x < A(0) ? static_cast<A>(A(0) - x) : x);
     }
   }
 };
 template <class T>
 struct SumSquareOf : Plain<T> {
   using A = Sum<T>;
-  static A step(A a, A x) { return add(a, multiply(x, x)); }
+  static A step(A a, A x) { return Plus()(a, Times()(x, x)); }
 };
 // The root of a sum of squares fits where the sum does not: integers are squared as double.
 template <class T>
@@ -172,7 +156,7 @@ struct MaxOf {
   static A start() {
     return is_float<T> ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::lowest();
   }
-  static A step(A a, A x) { return a < x || x != x ? x : a; }
+  static A step(A a, A x) { return Greatest()(a, x); }
   static A finish(A a, int64_t) { return a; }
 };
 template <class T>
@@ -181,7 +165,7 @@ struct MinOf {
   static A start() {
     return is_float<T> ? std::numeric_limits<A>::infinity() : std::numeric_limits<A>::max();
   }
-  static A step(A a, A x) { return x < a || x != x ? x : a; }
+  static A step(A a, A x) { return Least()(a, x); }
   static A finish(A a, int64_t) { return a; }
 };
 
@@ -271,7 +255,7 @@ KernelPtr prepare_reduce(Prepare& p) {
 
 void infer_arg(const Infer& infer) {
   auto x = infer.shape(0);
-  size_t axis = static_cast<size_t>(infer.axis(infer.attrs.integer("axis", 0), infer.rank(0)));
+  size_t axis = infer.axis_attribute(0);
   if (x[axis] == 0) infer.bad("the axis has no elements");
   Shape y(x.begin(), x.end());
   if (infer.attrs.integer("keepdims", 1) != 0) {
@@ -285,33 +269,31 @@ void infer_arg(const Infer& infer) {
 template <bool greatest>
 KernelPtr prepare_arg(Prepare& p) {
   Index x = p.shape(0);
-  size_t axis = static_cast<size_t>(p.axis(p.attrs.integer("axis", 0), static_cast<int64_t>(x.size())));
+  size_t axis = p.axis_attribute(0);
   std::vector<int64_t> y(x.begin(), x.end());
   y[axis] = 1;
   if (p.attrs.integer("keepdims", 1) == 0) y.erase(y.begin() + static_cast<std::ptrdiff_t>(axis));
   p.expect_result(0, y);
-  int64_t outer = 1, size = x[axis], inner = 1;
-  for (size_t i = 0; i < axis; ++i) outer *= x[i];
-  for (size_t i = axis + 1; i < x.size(); ++i) inner *= x[i];
-  if (size == 0 && outer * inner != 0) p.bad("the axis has no elements");
+  const Lines lines(x, axis);
+  if (lines.size == 0 && lines.outer * lines.inner != 0) p.bad("the axis has no elements");
   bool last = p.attrs.integer("select_last_index", 0) != 0;
   return p.dispatch(Numbers(), p.in(0).elem, [&]<class T>() {
     return make_kernel([=](const Call& call) {
       using A = Compute<T>;
-      for (int64_t o = 0; o < outer; ++o)
-        for (int64_t k = 0; k < inner; ++k) {
-          const T* from = call.in<T>(0) + o * size * inner + k;
-          int64_t best = 0;
-          A value = from[0];
-          for (int64_t i = 1; i < size; ++i) {
-            A x = from[i * inner];
-            bool better = greatest ? x > value : x < value;
-            if (!better && !(last && x == value)) continue;
-            best = i;
-            value = x;
-          }
-          call.out<int64_t>(0)[o * inner + k] = best;
+      auto* to = call.out<int64_t>(0);
+      lines.each([&](int64_t first) {
+        const T* from = call.in<T>(0) + first;
+        int64_t best = 0;
+        A value = from[0];
+        for (int64_t i = 1; i < lines.size; ++i) {
+          A x = from[i * lines.inner];
+          bool better = greatest ? x > value : x < value;
+          if (!better && !(last && x == value)) continue;
+          best = i;
+          value = x;
         }
+        *to++ = best;
+      });
     });
   });
 }

@@ -12,16 +12,6 @@ namespace {
 enum class Mode { kNearest, kLinear, kCubic };
 enum class Policy { kStretch, kNotLarger, kNotSmaller };
 
-template <size_t n>
-size_t choice(std::string_view op, const sdk::Attrs& attrs, std::string_view attribute,
-              const std::string_view (&names)[n]) {
-  std::string_view text = attrs.text(attribute, names[0]);
-  for (size_t i = 0; i < n; ++i)
-    if (names[i] == text) return i;
-  throw sdk::Failure(REGIE_INVALID_MODEL, std::string(op) + ": unknown " + std::string(attribute) + " '" +
-                                              std::string(text) + "'");
-}
-
 constexpr std::string_view kModes[] = {"nearest", "linear", "cubic"};
 constexpr std::string_view kPolicies[] = {"stretch", "not_larger", "not_smaller"};
 constexpr std::string_view kRoundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
@@ -266,12 +256,7 @@ void resize_axis(const AxisTaps& t, int64_t outer, int64_t inner, const S* in, O
 template <class T>
 T rounded_to(double x) {
   if constexpr (std::is_integral_v<T>) {
-    // Cubic overshoots: hold it within the type.
-    const double low = static_cast<double>(std::numeric_limits<T>::lowest());
-    const double high = static_cast<double>(std::numeric_limits<T>::max());
-    return x <= low    ? std::numeric_limits<T>::lowest()
-           : x >= high ? std::numeric_limits<T>::max()
-                       : static_cast<T>(x);
+    return saturated<T>(x);  // cubic overshoots
   } else {
     return T(static_cast<Compute<T>>(x));
   }
@@ -284,16 +269,15 @@ KernelPtr weighted_kernel(Prepare& p, const ResizeSetup& s) {
   return make_kernel([s, count = sdk::count_of(p.out(0))](const Call& call) {
     if (count == 0) return;
     A *from = call.scratch<A>(), *to = from + s.largest;
-    std::vector<int64_t>::size_type rank = s.shape.size();
     Dims dims{};
+    const Index shape = Index(dims).first(s.shape.size());  // as far as axes are done
     int64_t elements = 1;
-    for (size_t i = 0; i < rank; ++i) elements *= dims[i] = s.shape[i];
+    for (size_t i = 0; i < shape.size(); ++i) elements *= dims[i] = s.shape[i];
     const T* x = call.in<T>(0);
     for (int64_t i = 0; i < elements; ++i) from[i] = static_cast<A>(Compute<T>(x[i]));
     for (size_t k = 0; k < s.axes.size(); ++k) {
-      int64_t outer = 1, inner = 1;
-      for (size_t i = 0; i < rank; ++i) (i < s.order[k] ? outer : inner) *= i == s.order[k] ? 1 : dims[i];
-      resize_axis<A, A, A>(s.axes[k], outer, inner, from, to);
+      const Lines lines(shape, s.order[k]);
+      resize_axis<A, A, A>(s.axes[k], lines.outer, lines.inner, from, to);
       dims[s.order[k]] = s.axes[k].to;
       std::swap(from, to);
     }
@@ -301,12 +285,11 @@ KernelPtr weighted_kernel(Prepare& p, const ResizeSetup& s) {
     for (int64_t i = 0; i < count; ++i) y[i] = rounded_to<T>(static_cast<double>(from[i]));
     if (!s.crop) return;
     for (size_t k = 0; k < s.axes.size(); ++k) {
-      int64_t outer = 1, inner = 1;
-      for (size_t i = 0; i < rank; ++i) (i < s.order[k] ? outer : inner) *= i == s.order[k] ? 1 : dims[i];
-      for (int64_t o = 0; o < outer; ++o)
-        for (int64_t at = 0; at < s.axes[k].to; ++at)
+      const Lines lines(shape, s.order[k]);
+      for (int64_t o = 0; o < lines.outer; ++o)
+        for (int64_t at = 0; at < lines.size; ++at)
           if (s.axes[k].outside[static_cast<size_t>(at)])
-            std::fill_n(y + (o * s.axes[k].to + at) * inner, inner, rounded_to<T>(s.extrapolation));
+            std::fill_n(y + (o * lines.size + at) * lines.inner, lines.inner, rounded_to<T>(s.extrapolation));
     }
   });
 }

@@ -14,20 +14,13 @@ enum class Padding { kZeros, kBorder, kReflection };
 enum class Sampling { kLinear, kNearest, kCubic };
 
 Sampling sampling_mode(std::string_view op, const sdk::Attrs& attrs) {
-  std::string_view mode = attrs.text("mode", "linear");
-  if (mode == "linear" || mode == "bilinear") return Sampling::kLinear;
-  if (mode == "nearest") return Sampling::kNearest;
-  if (mode == "cubic" || mode == "bicubic") return Sampling::kCubic;
-  throw sdk::Failure(REGIE_INVALID_MODEL, std::string(op) + ": unknown mode '" + std::string(mode) + "'");
+  static constexpr std::string_view names[] = {"linear", "nearest", "cubic"};
+  return static_cast<Sampling>(choice(op, attrs, "mode", names));
 }
 
 Padding sampling_padding(std::string_view op, const sdk::Attrs& attrs) {
-  std::string_view mode = attrs.text("padding_mode", "zeros");
-  if (mode == "zeros") return Padding::kZeros;
-  if (mode == "border") return Padding::kBorder;
-  if (mode == "reflection") return Padding::kReflection;
-  throw sdk::Failure(REGIE_INVALID_MODEL,
-                     std::string(op) + ": unknown padding_mode '" + std::string(mode) + "'");
+  static constexpr std::string_view names[] = {"zeros", "border", "reflection"};
+  return static_cast<Padding>(choice(op, attrs, "padding_mode", names));
 }
 
 void infer_grid_sample(const Infer& infer) {
@@ -35,7 +28,7 @@ void infer_grid_sample(const Infer& infer) {
   sampling_mode(infer.op, infer.attrs);
   sampling_padding(infer.op, infer.attrs);
   if (x.size() < 3 || grid.size() != x.size()) infer.bad("input and grid must have one rank of at least 3");
-  if (infer.surely_differ(grid.back(), static_cast<regie_dim>(x.size()) - 2))
+  if (!infer.agree(grid.back(), static_cast<regie_dim>(x.size()) - 2))
     infer.bad("the grid needs " + std::to_string(x.size() - 2) + " numbers a place, not " +
               infer.dims.print(grid.back()));
   Shape y{x[0], x[1]};

@@ -2,56 +2,44 @@
 #include <algorithm>
 #include <vector>
 
+#include "arithmetic.h"
 #include "op.h"
 #include "walk.h"
 
 namespace regie::ops {
 namespace {
 
-using IndexTypes = Types<int64_t, int32_t>;
 enum class Reduce { kNone, kAdd, kMul, kMax, kMin };
 
 Reduce reduction(std::string_view op, const sdk::Attrs& attrs) {
-  constexpr std::string_view names[] = {"none", "add", "mul", "max", "min"};
-  std::string_view name = attrs.text("reduction", names[0]);
-  for (size_t i = 0; i < std::size(names); ++i)
-    if (names[i] == name) return static_cast<Reduce>(i);
-  throw sdk::Failure(REGIE_INVALID_MODEL,
-                     std::string(op) + ": unknown reduction '" + std::string(name) + "'");
+  static constexpr std::string_view names[] = {"none", "add", "mul", "max", "min"};
+  return static_cast<Reduce>(choice(op, attrs, "reduction", names));
 }
 
 template <class A>
 A reduced(Reduce how, A a, A b) {
-  using W = std::conditional_t<std::is_integral_v<A>, uint64_t, A>;
   switch (how) {
     case Reduce::kNone:
       return b;
     case Reduce::kAdd:
-      return static_cast<A>(W(a) + W(b));
+      return Plus()(a, b);
     case Reduce::kMul:
-      return static_cast<A>(W(a) * W(b));
+      return Times()(a, b);
     case Reduce::kMax:
-      return a < b || b != b ? b : a;
+      return Greatest()(a, b);
     case Reduce::kMin:
-      return b < a || b != b ? b : a;
+      return Least()(a, b);
   }
   return b;
 }
 
-int64_t place(std::string_view op, int64_t index, int64_t size) {
-  if (index < -size || index >= size)
-    throw sdk::Failure(REGIE_INVALID_INPUT, std::string(op) + ": index " + std::to_string(index) +
-                                                " is outside of an axis of size " + std::to_string(size));
-  return index < 0 ? index + size : index;
-}
-
 void infer_scatter_elements(const Infer& infer) {
-  infer.axis(infer.attrs.integer("axis", 0), infer.rank(0));
+  infer.axis_attribute(0);
   reduction(infer.op, infer.attrs);
   if (infer.rank(0) != infer.rank(1) || infer.rank(1) != infer.rank(2))
     infer.bad("data, indices and updates must have one rank");
   for (size_t i = 0; i < infer.shape(1).size(); ++i)
-    if (infer.surely_differ(infer.shape(1)[i], infer.shape(2)[i]))
+    if (!infer.agree(infer.shape(1)[i], infer.shape(2)[i]))
       infer.bad("indices and updates differ in shape: " + infer.print(infer.shape(1)) + " and " +
                 infer.print(infer.shape(2)));
   infer.result(0, infer.elem(0), infer.shape(0));
@@ -61,7 +49,7 @@ KernelPtr prepare_scatter_elements(Prepare& p) {
   Index x = p.shape(0), u = p.shape(2);
   check_rank(p.op, x.size());
   p.expect_result(0, x);
-  const auto axis = static_cast<size_t>(p.axis(p.attrs.integer("axis", 0), p.in(0).rank));
+  const auto axis = p.axis_attribute(0);
   if (!std::equal(u.begin(), u.end(), p.shape(1).begin(), p.shape(1).end()) || u.size() != x.size())
     p.bad("indices and updates differ in shape");
   for (size_t i = 0; i < x.size(); ++i)
@@ -80,7 +68,7 @@ KernelPtr prepare_scatter_elements(Prepare& p) {
         walk.rows([&](const auto& at, int64_t n, const auto& by) {
           for (int64_t i = 0; i < n; ++i) {
             const int64_t from = at[1] + i * by[1];
-            T& to = y[at[0] + i * by[0] + place("ScatterElements", call.in<I>(1)[from], size) * step];
+            T& to = y[at[0] + i * by[0] + normal_index("ScatterElements", call.in<I>(1)[from], size) * step];
             to = T(reduced<Compute<T>>(how, to, call.in<T>(2)[from]));
           }
         });
@@ -99,7 +87,7 @@ void infer_scatter_nd(const Infer& infer) {
   Shape wanted(indices.begin(), indices.end() - 1);
   wanted.insert(wanted.end(), x.begin() + *depth, x.end());
   bool fits = wanted.size() == u.size();
-  for (size_t i = 0; fits && i < u.size(); ++i) fits = !infer.surely_differ(u[i], wanted[i]);
+  for (size_t i = 0; fits && i < u.size(); ++i) fits = infer.agree(u[i], wanted[i]);
   if (!fits) infer.bad("the updates have the shape " + infer.print(u) + "; they need " + infer.print(wanted));
   infer.result(0, infer.elem(0), x);
 }
@@ -125,7 +113,7 @@ KernelPtr prepare_scatter_nd(Prepare& p) {
         const T* from = call.in<T>(2);
         for (int64_t r = 0; r < rows; ++r) {
           int64_t at = 0;
-          for (int64_t size : sizes) at = at * size + place("ScatterND", *index++, size);
+          for (int64_t size : sizes) at = at * size + normal_index("ScatterND", *index++, size);
           for (int64_t i = 0; i < block; ++i, ++from) {
             T& to = y[at * block + i];
             to = T(reduced<Compute<T>>(how, to, *from));
@@ -140,11 +128,10 @@ KernelPtr prepare_scatter_nd(Prepare& p) {
 
 void infer_tensor_scatter(const Infer& infer) {
   auto x = infer.shape(0), u = infer.shape(1);
-  const int64_t axis = infer.axis(infer.attrs.integer("axis", -2), infer.rank(0));
+  const size_t axis = infer.axis_attribute(-2);
   if (axis == 0) infer.bad("the axis must not be the batch");
   bool fits = x.size() == u.size();
-  for (size_t i = 0; fits && i < x.size(); ++i)
-    fits = static_cast<int64_t>(i) == axis || !infer.surely_differ(x[i], u[i]);
+  for (size_t i = 0; fits && i < x.size(); ++i) fits = i == axis || infer.agree(x[i], u[i]);
   if (!fits) infer.bad("an update of shape " + infer.print(u) + " does not fit into " + infer.print(x));
   infer.result(0, infer.elem(0), x);
 }
@@ -152,7 +139,7 @@ void infer_tensor_scatter(const Infer& infer) {
 KernelPtr prepare_tensor_scatter(Prepare& p) {
   Index x = p.shape(0), u = p.shape(1);
   p.expect_result(0, x);
-  const auto axis = static_cast<size_t>(p.axis(p.attrs.integer("axis", -2), p.in(0).rank));
+  const auto axis = p.axis_attribute(-2);
   if (x.size() != u.size() || axis == 0) p.bad("the update does not fit");
   int64_t batch = x[0], outer = 1, block = p.moved_bytes(p.in(0));
   if (p.in(1).elem != p.in(0).elem) p.bad("the update has another type");
@@ -243,7 +230,7 @@ void infer_compress(const Infer& infer) {
   const auto picked = static_cast<regie_dim>(need_places(infer, 1).size());
   if (!infer.attrs.has("axis")) return infer.result(0, infer.elem(0), {&picked, 1});
   Shape y(x.begin(), x.end());
-  y[static_cast<size_t>(infer.axis(infer.attrs.integer("axis", 0), infer.rank(0)))] = picked;
+  y[infer.axis_attribute(0)] = picked;
   infer.result(0, infer.elem(0), y);
 }
 
@@ -251,7 +238,7 @@ KernelPtr prepare_compress(Prepare& p) {
   Index x = p.shape(0), y = p.out_shape(0);
   int64_t outer = 1, size = sdk::count_of(p.in(0)), inner = p.moved_bytes(p.in(0)), wanted = 0;
   if (p.attrs.has("axis")) {
-    const auto axis = static_cast<size_t>(p.axis(p.attrs.integer("axis", 0), p.in(0).rank));
+    const auto axis = p.axis_attribute(0);
     for (size_t i = 0; i < x.size(); ++i)
       if (i != axis) (i < axis ? outer : inner) *= x[i];
     size = x[axis];

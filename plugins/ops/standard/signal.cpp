@@ -22,13 +22,17 @@ int64_t need_integer(const Infer& infer, uint32_t i) {
 }
 
 double need_float(const Infer& infer, uint32_t i) {
-  const regie_tensor* t = infer.in(i).data;
-  double value = 0;
-  if (!t || !t->data || sdk::count_of(*t) != 1 || !dispatch(Numbers(), t->elem, [&]<class T>() {
-        value = static_cast<double>(Compute<T>(*static_cast<const T*>(t->data)));
-      }))
-    infer.unsupported("operand " + std::to_string(i) + " must be a constant number");
-  return value;
+  const auto value = scalar_of<double>(infer.in(i).data);
+  if (!value) infer.unsupported("operand " + std::to_string(i) + " must be a constant number");
+  return *value;
+}
+
+// The same for kernels.
+template <class Number>
+Number need_constant(const Prepare& p, uint32_t i) {
+  const auto value = scalar_of<Number>(&p.in(i));
+  if (!value) p.bad("operand " + std::to_string(i) + " must be constant");
+  return *value;
 }
 
 struct Root {
@@ -107,14 +111,7 @@ void transform(const Transform& t, const T* x, T* y, int64_t y_parts) {
 
 KernelPtr prepare_dft(Prepare& p) {
   Index x = p.shape(0), y = p.out_shape(0);
-  int64_t given = -2;
-  if (p.has(2)) {
-    const regie_tensor& a = p.in(2);
-    if (!a.data || !dispatch(Types<int64_t, int32_t>(), a.elem, [&]<class I>() {
-          given = static_cast<int64_t>(*static_cast<const I*>(a.data));
-        }))
-      p.bad("the axis must be constant");
-  }
+  const int64_t given = p.has(2) ? need_constant<int64_t>(p, 2) : -2;
   const auto axis = static_cast<size_t>(p.axis(given, static_cast<int64_t>(x.size())));
   if (axis + 1 >= x.size() || x.size() != y.size() || (x.back() != 1 && x.back() != 2))
     p.bad("the signal " + print_shape(x) + " does not fit");
@@ -129,15 +126,8 @@ KernelPtr prepare_dft(Prepare& p) {
   t.length = t.results;
   if (onesided && !t.inverse) {
     // Only the length's half is in the result; without a length operand, it is that of the signal.
-    t.length = t.size;
-    if (p.has(1)) {
-      const regie_tensor& l = p.in(1);
-      if (!l.data || !dispatch(Types<int64_t, int32_t>(), l.elem, [&]<class I>() {
-            t.length = static_cast<int64_t>(*static_cast<const I*>(l.data));
-          }))
-        t.length = 0;
-    }
-    if (t.length < 1 || t.length / 2 + 1 != t.results) p.bad("the length must be constant, and fit");
+    t.length = p.has(1) ? need_constant<int64_t>(p, 1) : t.size;
+    if (t.length < 1 || t.length / 2 + 1 != t.results) p.bad("the length does not fit");
   }
   t.roots = roots_of(t.length);
   return p.dispatch(Floats(), p.in(0).elem, [&]<class T>() {
@@ -170,15 +160,10 @@ void infer_stft(const Infer& infer) {
 KernelPtr prepare_stft(Prepare& p) {
   Index x = p.shape(0), y = p.out_shape(0);
   if (x.size() > 3 || x.size() < 2 || y.size() != 4) p.bad("the signal needs rank 3");
-  int64_t step = 0, length = p.has(2) ? p.shape(2)[0] : 0;
-  auto number = [&](uint32_t i, int64_t* to) {
-    const regie_tensor& t = p.in(i);
-    if (!t.data || !dispatch(Types<int64_t, int32_t>(), t.elem,
-                             [&]<class I>() { *to = static_cast<int64_t>(*static_cast<const I*>(t.data)); }))
-      p.bad("operand " + std::to_string(i) + " must be constant");
-  };
-  number(1, &step);
-  if (p.has(3)) number(3, &length);
+  const auto step = need_constant<int64_t>(p, 1);
+  const int64_t length = p.has(3)                          ? need_constant<int64_t>(p, 3)
+                         : p.has(2) && !p.shape(2).empty() ? p.shape(2)[0]
+                                                           : 0;
   const int64_t parts = x.size() == 3 ? x[2] : 1, frames = y[1], size = x[1], batch = x[0], results = y[2];
   if (step < 1 || length < 1 || (frames - 1) * step + length > size ||
       (p.has(2) && sdk::count_of(p.in(2)) != length))
@@ -252,13 +237,7 @@ KernelPtr prepare_mel(Prepare& p) {
   Index y = p.out_shape(0);
   if (y.size() != 2) p.bad("the result must be a matrix");
   std::array<double, 5> number{};
-  for (uint32_t i = 0; i < 5; ++i) {
-    const regie_tensor& t = p.in(i);
-    if (!t.data || !dispatch(Numbers(), t.elem, [&]<class T>() {
-          number[i] = static_cast<double>(Compute<T>(*static_cast<const T*>(t.data)));
-        }))
-      p.bad("operand " + std::to_string(i) + " must be constant");
-  }
+  for (uint32_t i = 0; i < 5; ++i) number[i] = need_constant<double>(p, i);
   const int64_t rows = y[0], bins = y[1];
   auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   const double low = mel(number[3]), step = (mel(number[4]) - low) / static_cast<double>(bins + 2);

@@ -12,8 +12,6 @@ namespace {
 constexpr int64_t endless = INT32_MAX;
 constexpr int64_t longest_step = int64_t{1} << 40;
 
-using IndexTypes = Types<int64_t, int32_t>;
-
 // ---- Slice ----
 
 // A position given from the front or, negative, from the back; at least `low`, but never more than `high`.
@@ -166,12 +164,8 @@ KernelPtr prepare_slice(Prepare& p) {
 enum class PadMode { kConstant, kReflect, kEdge, kWrap };
 
 PadMode pad_mode(std::string_view op, const sdk::Attrs& attrs) {
-  constexpr std::string_view names[] = {"constant", "reflect", "edge", "wrap"};
-  std::string_view name = attrs.text("mode", names[0]);
-  const auto* found = std::find(std::begin(names), std::end(names), name);
-  if (found == std::end(names))
-    throw sdk::Failure(REGIE_INVALID_MODEL, std::string(op) + ": unknown mode '" + std::string(name) + "'");
-  return static_cast<PadMode>(found - std::begin(names));
+  static constexpr std::string_view names[] = {"constant", "reflect", "edge", "wrap"};
+  return static_cast<PadMode>(choice(op, attrs, "mode", names));
 }
 
 void infer_pad(const Infer& infer) {

@@ -17,7 +17,7 @@ void infer_if(const Infer& infer) {
   if (regions.size() != 2) infer.bad("needs two regions, for true and for false");
   if (infer.elem(0) != REGIE_BOOL) infer.bad("the condition must be bool");
   for (regie_dim d : infer.shape(0))
-    if (infer.surely_differ(d, 1))
+    if (!infer.agree(d, 1))
       infer.bad("the condition must have one element, not the shape " + infer.print(infer.shape(0)));
   const regie_region_info &yes = regions[0], &no = regions[1];
   for (const regie_region_info& region : regions) {

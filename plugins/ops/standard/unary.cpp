@@ -37,7 +37,7 @@ void infer_clip(const Infer& infer) {
   for (uint32_t i = 1; i <= 2; ++i)
     if (infer.has(i))
       for (regie_dim d : infer.shape(i))
-        if (infer.surely_differ(d, 1)) infer.bad("the bounds must be single numbers");
+        if (!infer.agree(d, 1)) infer.bad("the bounds must be single numbers");
   infer_same(infer);
 }
 
@@ -131,11 +131,6 @@ struct Not {
   bool operator()(bool x) const { return !x; }
 };
 
-template <class F, class List>
-KernelPtr prepare_map(Prepare& p) {
-  return p.dispatch(List(), p.in(0).elem, [&]<class T>() { return map_kernel<T>(p, F()); });
-}
-
 KernelPtr prepare_clip(Prepare& p) {
   p.expect_result(0, p.shape(0));
   bool lower = p.has(1), upper = p.has(2);
@@ -167,14 +162,14 @@ constexpr Op table[] = {
     {"HardSigmoid", flags, infer_same, prepare_activation<HardSigmoid>},
     {"HardSwish", flags, infer_same, prepare_activation<HardSwish>},
     {"Elu", flags, infer_same, prepare_activation<Elu>},
-    {"Erf", flags, infer_same, prepare_map<Erf, Floats>},
-    {"Exp", flags, infer_same, prepare_map<Exp, Floats>},
-    {"Log", flags, infer_same, prepare_map<Log, Floats>},
-    {"Sqrt", flags, infer_same, prepare_map<Sqrt, Floats>},
-    {"Reciprocal", flags, infer_same, prepare_map<Reciprocal, Floats>},
-    {"Floor", flags, infer_rounding, prepare_map<Floor, Floats>},
-    {"Ceil", flags, infer_rounding, prepare_map<Ceil, Floats>},
-    {"Round", flags, infer_rounding, prepare_map<Round, Floats>},
+    {"Erf", flags, infer_same, prepare_map<Erf>},
+    {"Exp", flags, infer_same, prepare_map<Exp>},
+    {"Log", flags, infer_same, prepare_map<Log>},
+    {"Sqrt", flags, infer_same, prepare_map<Sqrt>},
+    {"Reciprocal", flags, infer_same, prepare_map<Reciprocal>},
+    {"Floor", flags, infer_rounding, prepare_map<Floor>},
+    {"Ceil", flags, infer_rounding, prepare_map<Ceil>},
+    {"Round", flags, infer_rounding, prepare_map<Round>},
     {"Abs", flags, infer_abs, prepare_map<Abs, Numbers>},
     {"Neg", flags, infer_neg, prepare_map<Neg, SignedNumbers>},
     {"Not", flags, infer_same, prepare_map<Not, Types<Bool>>},

@@ -104,7 +104,7 @@ void infer_squeeze(const Infer& infer) {
   if (infer.has(1)) {
     for (int64_t given : infer.need_numbers(1)) {
       auto axis = static_cast<size_t>(infer.axis(given, infer.rank(0)));
-      if (infer.surely_differ(x[axis], 1))
+      if (!infer.agree(x[axis], 1))
         infer.bad("axis " + std::to_string(given) + " of " + infer.print(x) + " does not have the size 1");
       drop[axis] = true;
     }

@@ -80,6 +80,20 @@ class Walk {
   std::array<Offsets, max_rank> strides_{};
 };
 
+// A tensor cut along an axis into lines of `size` elements that are `inner` apart.
+struct Lines {
+  int64_t outer = 1, size = 1, inner = 1;
+  Lines(Index shape, size_t axis) {
+    for (size_t i = 0; i < shape.size(); ++i) (i < axis ? outer : i > axis ? inner : size) *= shape[i];
+  }
+  // f(first element) for each line, in the order of the other axes.
+  template <class F>
+  void each(F&& f) const {
+    for (int64_t o = 0; o < outer; ++o)
+      for (int64_t k = 0; k < inner; ++k) f(o * size * inner + k);
+  }
+};
+
 // memcpy that takes null pointers with no bytes, and a copy onto itself.
 inline void copy_bytes(void* to, const void* from, uint64_t bytes) {
   if (bytes != 0 && to != from) std::memcpy(to, from, bytes);

@@ -83,6 +83,13 @@ void Window::resolve(Index input) {
   }
 }
 
+std::vector<int64_t> Window::resolved_result(int64_t batch, int64_t channels, Index input) {
+  resolve(input);
+  std::vector<int64_t> shape{batch, channels};
+  for (size_t i = 0; i < rank(); ++i) shape.push_back(result_size(i, input[i]));
+  return shape;
+}
+
 Taps::Taps(const Window& window, Index dense, Index strided)
     : rank_(window.rank()),
       kernel_(window.kernel),

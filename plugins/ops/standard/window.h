@@ -25,6 +25,8 @@ struct Window {
   regie_dim result_dim(const Infer& infer, size_t axis, regie_dim size, regie_dim kernel_size) const;
   // The same for numbers. Call resolve first.
   int64_t result_size(size_t axis, int64_t size) const;
+  // Resolves for an input of these sizes: [batch, channels, the result's sizes].
+  std::vector<int64_t> resolved_result(int64_t batch, int64_t channels, Index input);
   // Makes auto_pad plain pads for these input sizes. `kernel` must be set.
   void resolve(Index input);
 
@@ -32,6 +34,17 @@ struct Window {
   AutoPad auto_pad = kNotSet;
   bool ceil_mode = false;
 };
+
+// The window of an operator whose kernel is an attribute; of Infer or Prepare, whose `bad` says what is
+// wrong.
+template <class Request>
+Window attribute_window(const Request& request) {
+  const size_t rank = request.shape(0).size();
+  if (rank < 3) request.bad("the input has rank " + std::to_string(rank) + "; it needs at least 3");
+  Window window(request.op, request.attrs, rank - 2);
+  if (window.kernel.empty()) request.bad("attribute 'kernel_shape' is missing");
+  return window;
+}
 
 // Which positions p of the dense side meet positions q = p * stride - pad + k * dilation of the strided side,
 // for each tap k of the kernel. Convolution and pooling read input at q and write result at p; transposed
