@@ -152,8 +152,8 @@ class Applier {
       auto made = generation_.find(n);
       if (made != generation_.end()) r.generation = std::max(r.generation, made->second + 1);
     }
-    // A chain may be eaten up node by node, so a long row of rewrites is no fault by itself; nor are many,
-    // while the graph gets no larger.
+    // A chain may be eaten up node by node, so a row of rewrites may be as long as the graph. A replacement
+    // that matches again makes a row without end; one that matches at several places makes too many before.
     if (r.generation > limit_ || recorded_ > kRewritesANode * limit_) {
       failure_ = invalid_input("rule '" + rules_.rules[index].name + "' rewrites its own results for ever (" +
                                    std::to_string(recorded_) + " rewrites, up to " +
@@ -257,7 +257,8 @@ class Applier {
       for (uint32_t root : roots) {
         if (!graph_.live(root) || any_matches(group, root, &nearest)) continue;
         failed.push_back(root);
-        if (group.count > 1) matcher_.match(rules_.rules[nearest], root);  // else it was the last one tried
+        // The failure is that of the last pattern tried.
+        if (nearest + 1 < group.first + group.count) matcher_.match(rules_.rules[nearest], root);
         const MatchFailure& f = matcher_.failure();
         const uint64_t pattern = nearest - group.first;
         uint64_t code =

@@ -66,13 +66,9 @@ std::optional<AttrValue> call_value(const RuleExpr& e, const MatchState& m) {
       return from_dim(m.graph->dims().product(dims));
     }
     case RuleFunction::kSplat: {
-      if (!m.graph->is_constant(id) || !v.data || !v.data->data) return std::nullopt;
-      const int64_t n = element_count({v.data->dims, static_cast<size_t>(v.data->rank)});
-      auto first = n > 0 ? number_at(*v.data, 0) : std::nullopt;
-      for (int64_t i = 1; first && i < n; ++i)
-        if (number_at(*v.data, i) != first) return std::nullopt;
-      if (!first) return std::nullopt;
-      return AttrValue::number("", *first);
+      const auto element = splat_of(*m.graph, id);
+      if (!element) return std::nullopt;
+      return AttrValue::number("", *element);
     }
     case RuleFunction::kScalar: {
       if (!m.graph->is_constant(id) || !v.data ||

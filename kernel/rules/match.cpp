@@ -269,7 +269,6 @@ std::string Matcher::reason() const {
     case F::kNotSame:
       return op + ": " + operand() + " is not the same value everywhere";
     case F::kAttr:
-    case F::kAttrNotSame:
       return op + ": attribute '" + p.attrs[f.index].name + "' has another value";
     case F::kRegions:
       return op + ": the node has regions";

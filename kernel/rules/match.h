@@ -53,7 +53,6 @@ struct MatchFailure {
     kOperandPresent,
     kNotSame,
     kAttr,
-    kAttrNotSame,
     kRegions,
     kControl,
     kOutput,
@@ -92,7 +91,7 @@ class Matcher {
 
   MatchState state_;
   uint32_t root_ = REGIE_NONE;
-  uint64_t best_swaps_ = 0, swaps_ = 0;
+  uint64_t best_swaps_ = 0;
   uint32_t progress_ = 0;
   MatchFailure failure_, best_;
 };

@@ -116,6 +116,16 @@ std::optional<double> number_at(const regie_tensor& t, int64_t i) {
   return std::nullopt;
 }
 
+std::optional<double> splat_of(const Graph& graph, uint32_t value) {
+  const regie_tensor* t = graph.is_constant(value) ? graph.value(value).data : nullptr;
+  if (!t || !t->data) return std::nullopt;
+  const int64_t n = element_count({t->dims, static_cast<size_t>(t->rank)});
+  auto first = n > 0 ? number_at(*t, 0) : std::nullopt;
+  for (int64_t i = 1; first && i < n; ++i)
+    if (number_at(*t, i) != first) return std::nullopt;
+  return first;
+}
+
 bool set_number(Tensor& t, int64_t i, double d) {
   switch (t.elem()) {
     case REGIE_F32:

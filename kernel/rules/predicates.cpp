@@ -80,16 +80,6 @@ bool same_dims(const regie_type& a, const regie_type& b) {
   return known_dims(a) && known_dims(b) && std::equal(a.dims, a.dims + a.rank, b.dims, b.dims + b.rank);
 }
 
-bool is_splat(const Graph& graph, uint32_t value) {
-  const regie_tensor* t = graph.is_constant(value) ? graph.value(value).data : nullptr;
-  if (!t || !t->data) return false;
-  int64_t n = element_count({t->dims, static_cast<size_t>(t->rank)});
-  auto first = n > 0 ? number_at(*t, 0) : std::nullopt;
-  for (int64_t i = 1; first && i < n; ++i)
-    if (number_at(*t, i) != first) return false;
-  return first.has_value();
-}
-
 // Where the two can be broadcast to each other at all, is the result's dimension b? It is if a is 1 or b, or
 // never greater than b, and 0 only where b is: then it is b or 1, as b is.
 bool fits_into(regie_dim a, regie_dim b, DimTable& dims) {
@@ -113,16 +103,23 @@ bool broadcasts_to(const regie_type& a, const regie_type& b, std::optional<int64
   return true;
 }
 
-// %a broadcast against %b, right-aligned, has one element per index of `axis` and does not enlarge %b.
-bool broadcasts_to_channel(const regie_type& a, const regie_type& b, int64_t axis) {
-  if (!known_dims(a) || !known_dims(b) || a.rank > b.rank) return false;
+// The same, and it has one element per index of `axis`.
+bool broadcasts_to_channel(const regie_type& a, const regie_type& b, int64_t axis, DimTable& dims) {
+  if (!broadcasts_to(a, b, axis, dims)) return false;
   if (axis < 0) axis += b.rank;
-  if (axis < 0 || axis >= b.rank) return false;
-  int32_t shift = b.rank - a.rank;
-  if (axis < shift) return false;
-  for (int32_t i = 0; i < a.rank; ++i)
-    if (a.dims[i] != (i + shift == axis ? b.dims[axis] : 1)) return false;
-  return true;
+  const int64_t own = axis - (b.rank - a.rank);
+  return own >= 0 && a.dims[own] == b.dims[axis];
+}
+
+bool holds_broadcast(const Predicate& p, const MatchState& m) {
+  const regie_type& a = m.graph->value(m.values[p.values[0]]).type;
+  const regie_type& b = m.graph->value(m.values[p.values[1]]).type;
+  DimTable& dims = m.graph->dims();
+  if (!takes_axis(p.kind)) return broadcasts_to(a, b, std::nullopt, dims);
+  const auto axis = evaluate_expr(p.exprs[0], m);
+  if (!axis || axis->kind != REGIE_ATTR_INT) return false;
+  return p.kind == PredicateKind::kVariesAlong ? broadcasts_to(a, b, axis->i, dims)
+                                               : broadcasts_to_channel(a, b, axis->i, dims);
 }
 
 bool compare(const Predicate& p, const AttrValue& a, const AttrValue& b, const Graph& graph) {
@@ -207,7 +204,7 @@ bool holds_for_all(const Predicate& p, const MatchState& m) {
         ok = !m.read_by_region(v);
         break;
       case PredicateKind::kSplat:
-        ok = is_splat(g, v);
+        ok = splat_of(g, v).has_value();
         break;
       default: {
         const regie_type& t = g.value(v).type;
@@ -296,23 +293,9 @@ bool holds(const Predicate& p, const MatchState& m) {
     case PredicateKind::kSameType:
       return holds_pairwise(p, m);
     case PredicateKind::kBroadcastsTo:
-      return !whole ||
-             broadcasts_to(m.graph->value(m.values[p.values[0]]).type,
-                           m.graph->value(m.values[p.values[1]]).type, std::nullopt, m.graph->dims());
-    case PredicateKind::kVariesAlong: {
-      if (!whole) return true;
-      auto axis = evaluate_expr(p.exprs[0], m);
-      return axis && axis->kind == REGIE_ATTR_INT &&
-             broadcasts_to(m.graph->value(m.values[p.values[0]]).type,
-                           m.graph->value(m.values[p.values[1]]).type, axis->i, m.graph->dims());
-    }
-    case PredicateKind::kBroadcastsToChannel: {
-      if (!whole) return true;
-      auto axis = evaluate_expr(p.exprs[0], m);
-      return axis && axis->kind == REGIE_ATTR_INT &&
-             broadcasts_to_channel(m.graph->value(m.values[p.values[0]]).type,
-                                   m.graph->value(m.values[p.values[1]]).type, axis->i);
-    }
+    case PredicateKind::kVariesAlong:
+    case PredicateKind::kBroadcastsToChannel:
+      return !whole || holds_broadcast(p, m);
     case PredicateKind::kCompare:
     case PredicateKind::kIn: {
       if (!whole) return true;

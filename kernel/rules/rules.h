@@ -71,8 +71,8 @@ struct ApplyRulesOptions {
 
 // Applies rules until none fires on the changed nodes and what reads them. One patch a match, titled "rule
 // NAME", anchored at the root; patches of one batch do not touch each other. A patch that `apply` leaves out
-// is not tried again. Gives the number of patches applied. INTERNAL if a rule rewrites its own results for
-// ever.
+// is not tried again. Gives the number of patches applied. INVALID_INPUT if a rule rewrites its own results
+// for ever.
 Result<uint64_t> apply_rules(const RuleSet& rules, Graph& graph, Edit& edit, const ApplyPatches& apply,
                              const ApplyRulesOptions& options = {});
 

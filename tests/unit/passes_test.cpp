@@ -186,6 +186,10 @@ TEST_F(Passes, FoldConstantsSaysWhyItKeeps) {
   %a: f32[1024,1024,1024,4] = Expand(%k, %s)
 }
 )");
+  pass("fold-constants");
+  EXPECT_TRUE(h.noted("kept", "exceeds budget-bytes = 268435456")) << h.all_notes();
+  pass("fold-constants", {{"budget-bytes", "1000000000000"}});
+  EXPECT_TRUE(h.noted("kept", "exceeds what is left of total-bytes = 2147483648")) << h.all_notes();
   pass("fold-constants", {{"budget-bytes", "1000000000000"}, {"total-bytes", "1000000000000"}});
   EXPECT_EQ(h.evaluations, 0u);
   EXPECT_TRUE(h.noted("kept", "17179869184 bytes is more than 8 times its operands' 36 bytes"))

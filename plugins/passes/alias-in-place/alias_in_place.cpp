@@ -41,9 +41,10 @@ struct Note {
 // One walk over the graph, with the parts of some nodes left where they are.
 class Walk {
  public:
-  // `chosen`: nodes that join or cut without copying, if nothing speaks against it.
-  Walk(const PassContext& context, const std::vector<uint8_t>& chosen)
-      : context_(context), graph_(context.graph()), chosen_(chosen), storage_(graph_) {}
+  // `chosen`: nodes that join or cut without copying, if nothing speaks against it. `tell`: keep aliases and
+  // notes, with their words; a walk that is a trial has none.
+  Walk(const PassContext& context, const std::vector<uint8_t>& chosen, bool tell)
+      : context_(context), graph_(context.graph()), chosen_(chosen), tell_(tell), storage_(graph_) {}
 
   void run() {
     for (uint32_t region : graph_.task_regions())
@@ -57,7 +58,6 @@ class Walk {
   const Storage& storage() const { return storage_; }
   const std::vector<Alias>& aliases() const { return aliases_; }
   const std::vector<Note>& notes() const { return notes_; }
-  uint32_t parts_placed() const { return parts_placed_; }
 
  private:
   void place(const regie_node& n, uint32_t r) {
@@ -76,16 +76,18 @@ class Walk {
       std::string why = obstacle(n, result, operand);
       if (why.empty() && kind == REGIE_ALIAS_INPLACE) why = overwrite_obstacle(n, r, operand);
       if (why.empty()) {
-        const char* how = kind == REGIE_ALIAS_VIEW ? " is a view of " : " is written over ";
         const Storage::Place to = storage_.place(operand.id);
         // By a view's base it is known as one, so that nothing is copied.
         const bool view = kind == REGIE_ALIAS_VIEW;
-        aliases_.push_back({result.id, view ? operand.id : to.root, view ? 0 : to.offset,
-                            graph_.describe(result) + how + graph_.describe(operand)});
+        const char* how = view ? " is a view of " : " is written over ";
+        if (tell_)
+          aliases_.push_back({result.id, view ? operand.id : to.root, view ? 0 : to.offset,
+                              graph_.describe(result) + how + graph_.describe(operand)});
         return storage_.put(result.id, to.root, to.offset);
       }
-      misses.push_back(graph_.describe(n) + ": " + graph_.describe(result) +
-                       " keeps its own bytes instead of those of " + graph_.describe(operand) + ": " + why);
+      if (tell_)
+        misses.push_back(graph_.describe(n) + ": " + graph_.describe(result) +
+                         " keeps its own bytes instead of those of " + graph_.describe(operand) + ": " + why);
     }
     for (const std::string& text : misses) notes_.push_back({n.id, "near-miss", text});
   }
@@ -98,30 +100,25 @@ class Walk {
     std::string why =
         parts.empty() ? "its parts are no pieces of the whole's bytes" : part_obstacle(n, parts, joins);
     if (!why.empty()) {
-      notes_.push_back({n.id, "near-miss", graph_.describe(n) + " copies: " + why});
+      if (tell_) notes_.push_back({n.id, "near-miss", graph_.describe(n) + " copies: " + why});
       return false;
     }
-    ++parts_placed_;
     if (!joins) {
-      for (const PartView& p : parts) {
-        alias(p.part, p.whole, p.offset,
-              graph_.describe(graph_.value(p.part)) + " is a part of " +
-                  graph_.describe(graph_.value(p.whole)));
-      }
+      for (const PartView& p : parts) alias(p.part, p.whole, p.offset, " is a part of ");
       return true;
     }
     for (const PartView& p : parts) {
       const Storage::Place from = storage_.place(p.part);
       if (from.root == storage_.root(p.whole)) continue;  // came along with the part before
-      alias(from.root, p.whole, p.offset - from.offset,
-            graph_.describe(graph_.value(from.root)) + " is computed as a part of " +
-                graph_.describe(graph_.value(p.whole)));
+      alias(from.root, p.whole, p.offset - from.offset, " is computed as a part of ");
     }
     return true;
   }
 
-  void alias(uint32_t value, uint32_t base, uint64_t offset, std::string reason) {
-    aliases_.push_back({value, base, offset, std::move(reason)});
+  void alias(uint32_t value, uint32_t base, uint64_t offset, const char* how) {
+    if (tell_)
+      aliases_.push_back({value, base, offset,
+                          graph_.describe(graph_.value(value)) + how + graph_.describe(graph_.value(base))});
     storage_.put(value, base, offset);
   }
 
@@ -239,10 +236,10 @@ class Walk {
   const PassContext& context_;
   const GraphView& graph_;
   const std::vector<uint8_t>& chosen_;
+  const bool tell_;
   Storage storage_;
   std::vector<Alias> aliases_;
   std::vector<Note> notes_;
-  uint32_t parts_placed_ = 0;
 };
 
 class AliasInPlace {
@@ -257,7 +254,7 @@ class AliasInPlace {
       for (const regie_node& n : g.nodes(region))
         if (parts_ && joins_or_cuts(n)) candidates.push_back(n.id);
     if (!candidates.empty()) choose(c, candidates, &chosen);
-    Walk walk(c, chosen);
+    Walk walk(c, chosen, true);
     walk.run();
     for (const Note& n : walk.notes()) c.note(n.node, n.kind, n.text);
     for (uint32_t n : candidates)
@@ -275,7 +272,7 @@ class AliasInPlace {
     std::vector<uint64_t> limit;
     auto fits = [&] {
       work += c.graph().node_count();
-      Walk walk(c, *chosen);
+      Walk walk(c, *chosen, false);
       walk.run();
       const std::vector<uint64_t> peaks = timeline.peaks(c, walk.storage());
       if (limit.empty()) limit = peaks;

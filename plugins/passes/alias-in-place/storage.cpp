@@ -107,15 +107,6 @@ Timeline::Timeline(const GraphView& graph)
   }
 }
 
-uint64_t Timeline::bytes(const PassContext& context, const regie_type& type) const {
-  return bytes_of(type,
-                  [&](regie_dim d) {
-                    return d == REGIE_DIM_UNKNOWN ? int64_t{1}
-                                                  : std::max<int64_t>(context.dims().range(d).first, 1);
-                  })
-      .value_or(0);
-}
-
 std::vector<uint64_t> Timeline::peaks(const PassContext& context, const Storage& storage) const {
   struct Life {
     uint32_t from = UINT32_MAX, to = 0;
@@ -145,7 +136,7 @@ std::vector<uint64_t> Timeline::peaks(const PassContext& context, const Storage&
       if (graph_.node(value.owner).region == 0) continue;  // lies in memory of the receiver
       to = std::max(to, end_[graph_.region(graph_.node(value.owner).region).parent]);
     }
-    const auto size = static_cast<int64_t>((bytes(context, value.type) + 63) / 64 * 64);
+    const auto size = static_cast<int64_t>((least_bytes(value.type, context.dims()) + 63) / 64 * 64);
     changes[value.space][lives[v].from] += size;
     changes[value.space][to] -= size;
   }

@@ -55,7 +55,6 @@ class Timeline {
   std::vector<uint64_t> peaks(const regie::sdk::PassContext& context, const Storage& storage) const;
 
  private:
-  uint64_t bytes(const regie::sdk::PassContext& context, const regie_type& type) const;
   const regie::sdk::GraphView& graph_;
   std::vector<uint32_t> begin_, end_;  // by node
   uint32_t steps_ = 0;

@@ -25,12 +25,10 @@ bool single(const regie_type& t) {
   return t.rank >= 0 && std::all_of(t.dims, t.dims + t.rank, [](regie_dim d) { return d == 1; });
 }
 
+// What takes the place of such a list is of i64, as others beside it are.
 std::optional<std::vector<int64_t>> constant_numbers(const regie_value* v) {
-  if (!v || !regie::sdk::is_constant(*v) || !v->data || !v->data->data || v->data->strides)
-    return std::nullopt;
-  if (v->data->elem != REGIE_I64 || v->data->rank > 1) return std::nullopt;
-  const auto* data = static_cast<const int64_t*>(v->data->data);
-  return std::vector<int64_t>(data, data + regie::sdk::count_of(*v->data));
+  if (!v || v->type.elem != REGIE_I64 || v->type.rank > 1) return std::nullopt;
+  return regie::sdk::constant_integers(v);
 }
 
 // Counted from the front; nothing if one is outside.

@@ -45,7 +45,7 @@ class Reduction {
       order.push_back(v);
     }
     chosen_.assign(vertices_.size(), 0);
-    for (size_t i = order.size(); i-- > 0;) chosen_[order[i]] = best(vertices_[order[i]], order[i]);
+    for (size_t i = order.size(); i-- > 0;) chosen_[order[i]] = best(vertices_[order[i]]);
     improve();
     return std::move(chosen_);
   }
@@ -154,7 +154,7 @@ class Reduction {
     }
   }
 
-  uint32_t best(const Vertex& vertex, uint32_t) const {
+  uint32_t best(const Vertex& vertex) const {
     uint32_t chosen = 0;
     double least = kImpossible * 1024;
     for (uint32_t i = 0; i < vertex.costs.size(); ++i) {

@@ -11,8 +11,8 @@ namespace {
 
 using namespace regie::sdk;
 
-constexpr int64_t kNodeBudget = 16 << 20;
-constexpr int64_t kTotalBudget = 256 << 20;
+constexpr int64_t kNodeBudget = int64_t{256} << 20;  // as kOptions says
+constexpr int64_t kTotalBudget = int64_t{2} << 30;
 constexpr uint64_t kGrowth = 8;        // a result may be this many times larger than what it is computed from
 constexpr uint64_t kSmall = 64 << 10;  // and anything up to this size is worth having
 

@@ -85,11 +85,13 @@ class Placer {
   // Predicted time of the node on an engine, with its operands brought to where that engine reads.
   double total(const regie_node& n, uint32_t engine, const regie_answer& answer) const {
     double ns = answer.cost_ns;
+    const Dims dims(host_, graph_.raw().dims);
     const uint32_t to = graph_.engine(engine).space;
     for (uint32_t v : operands_of(n)) {
       if (v == REGIE_NONE || is_constant(graph_.value(v))) continue;
       const uint32_t from = space_of(v);
-      if (from != to) ns += problem_->transfer_ns(problem_, from, to, reference_bytes(graph_.value(v).type));
+      if (from != to)
+        ns += problem_->transfer_ns(problem_, from, to, least_bytes(graph_.value(v).type, dims));
     }
     return ns;
   }
@@ -107,12 +109,6 @@ class Placer {
       value = graph_.operand_behind(v);
     }
     return 0;
-  }
-
-  // Symbolic dimensions count as their least value, one at least.
-  uint64_t reference_bytes(const regie_type& t) const {
-    const Dims dims(host_, graph_.raw().dims);
-    return bytes_of(t, [&](regie_dim d) { return std::max<int64_t>(1, dims.range(d).first); }).value_or(0);
   }
 
   std::string name(uint32_t engine) const { return std::string(sv(graph_.engine(engine).name)); }

@@ -1,11 +1,9 @@
 // Greedy plans. Three families, each good at what the others are not:
 //  * by time: an allocator's walk through time, best fit; n log n, whatever the overlaps are;
 //  * lowest place first: like water rising, whoever can lie lowest is placed next; the best of the three on
-//  hard
-//    instances; no gap below is ever filled;
-//  * by rank: largest first, say, each at the lowest or the tightest gap among those already placed; the work
-//  is
-//    the number of pairs that share time.
+//    hard instances; no gap below is ever filled;
+//  * by rank: largest first, say, each at the lowest or the tightest gap among those already placed; the
+//    work is the number of pairs that share time.
 // Offsets are by item. Fixed items stay where they are.
 #pragma once
 

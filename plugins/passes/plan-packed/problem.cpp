@@ -253,11 +253,4 @@ class Reader {
 
 Problem read(const regie_memory_problem& problem) { return Reader(problem).read(); }
 
-uint64_t peak_of(const Problem& problem, std::span<const uint64_t> offsets) {
-  uint64_t peak = 0;
-  for (size_t i = 0; i < problem.items.size(); ++i)
-    if (problem.items[i].extent) peak = std::max(peak, offsets[i] + problem.items[i].extent);
-  return peak;
-}
-
 }  // namespace packed

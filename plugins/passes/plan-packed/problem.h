@@ -56,7 +56,4 @@ inline uint64_t align_up(uint64_t x, uint64_t alignment) { return (x + alignment
 // sizes that cannot be added up.
 Problem read(const regie_memory_problem& problem);
 
-// Highest used byte of a plan by item.
-uint64_t peak_of(const Problem& problem, std::span<const uint64_t> offsets);
-
 }  // namespace packed

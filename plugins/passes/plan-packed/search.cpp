@@ -7,8 +7,6 @@ namespace packed {
 
 namespace {
 
-constexpr int64_t kNever = INT64_MAX / 4;
-
 // A sequence that is the same everywhere (the library's distributions are not).
 uint64_t next_random(uint64_t* state) {
   uint64_t z = *state += 0x9e3779b97f4a7c15;

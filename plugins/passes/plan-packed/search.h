@@ -38,6 +38,7 @@ class Search {
   uint64_t nodes() const { return nodes_; }                        // of the last run
 
  private:
+  static constexpr int64_t kNever = INT64_MAX / 4;
   enum class State : uint8_t { kOpen, kPassed, kPlaced };
   enum class Kind : uint8_t { kState, kPlace, kSection, kLoad };
   struct Change {  // to be taken back

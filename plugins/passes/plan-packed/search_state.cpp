@@ -7,8 +7,6 @@ namespace packed {
 
 namespace {
 
-constexpr int64_t kNever = INT64_MAX / 4;
-
 int64_t align(int64_t x, int64_t alignment) { return (x + alignment - 1) & ~(alignment - 1); }
 
 }  // namespace

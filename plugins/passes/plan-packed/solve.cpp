@@ -17,7 +17,6 @@ constexpr uint64_t kMostItems = 5'000;  // of a piece that is searched
 
 struct Piece {
   std::vector<uint32_t> items;
-  uint64_t lower_bound = 0;
   uint64_t peak = UINT64_MAX;  // of its best plan
   bool searched = false;
 };
@@ -32,17 +31,8 @@ class Solver {
     for (uint32_t i = 0; i < p_.items.size(); ++i)
       if (p_.items[i].is_fixed()) best_[i] = p_.items[i].fixed;
     for (auto& items : pieces_of(p_)) {
-      Piece piece;
-      for (uint32_t i : items) {
-        piece.lower_bound = std::max(piece.lower_bound,
-                                     p_.items[i].extent + (p_.items[i].is_fixed() ? p_.items[i].fixed : 0));
-        for (const Part& part : p_.parts_of(p_.items[i])) {
-          // The load is highest where something starts.
-          piece.lower_bound = std::max(piece.lower_bound, p_.load[part.begin] - p_.slack[part.begin]);
-        }
-      }
-      piece.items = std::move(items);
-      pieces_.push_back(std::move(piece));
+      pieces_.emplace_back();
+      pieces_.back().items = std::move(items);
     }
     bound_ = p_.lower_bound;
   }
@@ -219,24 +209,24 @@ class Solver {
       effort.nodes = limits_.search_nodes ? nodes : work / cost;
       if (more > 1) effort.nodes -= effort.nodes / 3;
       effort.deadline = deadline_;
-      refine_piece(*top, *core, effort);
-      nodes -= std::min(nodes, last_nodes_);
-      work -= std::min(work, last_nodes_ * cost);
+      const uint64_t taken = refine_piece(*top, *core, effort);
+      nodes -= std::min(nodes, taken);
+      work -= std::min(work, taken * cost);
     }
   }
 
-  void refine_piece(Piece& piece, const Core& core, const Effort& effort) {
+  // Gives the nodes that it took.
+  uint64_t refine_piece(Piece& piece, const Core& core, const Effort& effort) {
     const bool exact = limits_.capacity != UINT64_MAX && limits_.capacity >= bound_;
     const Refined r =
         refine(core, static_cast<int64_t>(piece.peak), static_cast<int64_t>(goal()), exact, effort);
-    last_nodes_ = r.nodes;
     nodes_ += r.nodes;
-    piece.lower_bound = static_cast<uint64_t>(r.lower_bound);
-    bound_ = std::max(bound_, piece.lower_bound);
-    if (r.offsets.empty()) return;
+    bound_ = std::max(bound_, static_cast<uint64_t>(r.lower_bound));
+    if (r.offsets.empty()) return r.nodes;
     piece.peak = static_cast<uint64_t>(r.peak);
     for (size_t i = 0; i < core.of_problem.size(); ++i)
       best_[core.of_problem[i]] = static_cast<uint64_t>(r.offsets[i]);
+    return r.nodes;
   }
 
   const Problem& p_;
@@ -245,7 +235,7 @@ class Solver {
   std::vector<Piece> pieces_;
   std::vector<Order> orders_;
   Offsets best_;
-  uint64_t bound_ = 0, visits_ = 0, pairs_ = 0, nodes_ = 0, last_nodes_ = 0;
+  uint64_t bound_ = 0, visits_ = 0, pairs_ = 0, nodes_ = 0;
 };
 
 }  // namespace

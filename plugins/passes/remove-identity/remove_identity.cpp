@@ -1,6 +1,5 @@
 // remove-identity: operators that hand on their operand unchanged.
 #include <algorithm>
-#include <cstring>
 #include <string>
 
 #include "regie/pass.hpp"
@@ -22,24 +21,13 @@ constexpr regie_rewrite_info kInfo = {pass_info({
                                       }),
                                       static_cast<uint32_t>(std::size(kOps)), 0, kOps};
 
-// All elements of a constant integer tensor are as `wanted` says.
-template <class F>
-bool all_elements(const regie_value* v, F&& wanted) {
-  if (!v || !is_constant(*v) || !v->data || !v->data->data || v->data->strides) return false;
-  const bool wide = v->data->elem == REGIE_I64;
-  if (!wide && v->data->elem != REGIE_I32) return false;
-  const int64_t count = count_of(*v->data);
-  for (int64_t i = 0; i < count; ++i)
-    if (!wanted(wide ? static_cast<const int64_t*>(v->data->data)[i]
-                     : int64_t{static_cast<const int32_t*>(v->data->data)[i]}))
-      return false;
-  return true;
-}
 bool all_positive(const regie_value* v) {
-  return all_elements(v, [](int64_t x) { return x > 0; });
+  const auto list = constant_integers(v);
+  return list && std::all_of(list->begin(), list->end(), [](int64_t x) { return x > 0; });
 }
 bool all_zero(const regie_value* v) {
-  return all_elements(v, [](int64_t x) { return x == 0; });
+  const auto list = constant_integers(v);
+  return list && std::all_of(list->begin(), list->end(), [](int64_t x) { return x == 0; });
 }
 
 bool is_false(const regie_value& v) {

@@ -36,7 +36,7 @@ class Orderer {
     best_.resize(count_);
     std::iota(best_.begin(), best_.end(), 0);
     const Order deep = deepest_first();
-    if (peak_of(region_, deep) < peak_of(region_, best_)) best_ = deep;
+    if (peak_of(deep) < peak_of(best_)) best_ = deep;
     std::vector<Stretch> stretches = cut();
     while (!stretches.empty()) {
       measure(&stretches);
@@ -119,6 +119,12 @@ class Orderer {
         if (--left[b] == 0) live -= region_.bytes[b].size;
       at(k, during, live);
     }
+  }
+
+  int64_t peak_of(const Order& order) const {
+    int64_t peak = 0;
+    simulate(order, [&](size_t, int64_t during, int64_t) { peak = std::max(peak, during); });
+    return peak;
   }
 
   void measure(std::vector<Stretch>* stretches) {
@@ -283,24 +289,6 @@ class Orderer {
 };
 
 }  // namespace
-
-int64_t peak_of(const Region& region, const Order& order) {
-  std::vector<size_t> left(region.bytes.size());
-  std::vector<std::vector<uint32_t>> touches(order.size());
-  std::vector<int64_t> makes(order.size(), 0);
-  for (uint32_t b = 0; b < left.size(); ++b) {
-    left[b] = region.bytes[b].touched_by.size() + region.bytes[b].kept;
-    makes[region.bytes[b].maker] += region.bytes[b].size;
-    for (uint32_t t : region.bytes[b].touched_by) touches[t].push_back(b);
-  }
-  int64_t live = 0, peak = 0;
-  for (uint32_t t : order) {
-    peak = std::max(peak, live += makes[t]);
-    for (uint32_t b : touches[t])
-      if (--left[b] == 0) live -= region.bytes[b].size;
-  }
-  return peak;
-}
 
 Order for_memory(const Region& region, uint64_t budget) { return Orderer(region, budget).run(); }
 

@@ -24,9 +24,6 @@ struct Region {
   std::vector<Bytes> bytes;
 };
 
-// Most bytes alive while a task runs.
-int64_t peak_of(const Region& region, const Order& order);
-
 // Never has a higher peak than the order in which the tasks are given, and is that order if none is lower.
 // `budget`: steps of the search.
 Order for_memory(const Region& region, uint64_t budget);

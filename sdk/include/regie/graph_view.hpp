@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +35,17 @@ inline bool is_region_result(const regie_value& v) {
 }
 inline bool is_constant(const regie_value& v) {
   return v.kind == REGIE_VALUE_CONSTANT || v.kind == REGIE_VALUE_WEIGHT;
+}
+// The elements of a constant of i64 or i32; nothing for other values, and where there is none.
+inline std::optional<std::vector<int64_t>> constant_integers(const regie_value* v) {
+  if (!v || !is_constant(*v) || !v->data || !v->data->data || v->data->strides) return std::nullopt;
+  const regie_tensor& t = *v->data;
+  if (t.elem != REGIE_I64 && t.elem != REGIE_I32) return std::nullopt;
+  std::vector<int64_t> out;
+  for (int64_t i = 0, count = count_of(t); i < count; ++i)
+    out.push_back(t.elem == REGIE_I64 ? static_cast<const int64_t*>(t.data)[i]
+                                      : static_cast<const int32_t*>(t.data)[i]);
+  return out;
 }
 
 // The closed set of operators whose regions are programs of their own; regions of others (regie.Pointwise)

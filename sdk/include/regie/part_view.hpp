@@ -39,19 +39,6 @@ inline bool has_pieces(const regie_type& t, int64_t axis) {
     if (t.dims[i] != 1) return false;
   return true;
 }
-inline std::optional<std::vector<int64_t>> constant_integers(const regie_value* v) {
-  if (!v || !is_constant(*v) || !v->data || !v->data->data || v->data->strides) return std::nullopt;
-  std::vector<int64_t> out;
-  for (int64_t i = 0; i < count_of(*v->data); ++i) {
-    if (v->data->elem == REGIE_I64)
-      out.push_back(static_cast<const int64_t*>(v->data->data)[i]);
-    else if (v->data->elem == REGIE_I32)
-      out.push_back(static_cast<const int32_t*>(v->data->data)[i]);
-    else
-      return std::nullopt;
-  }
-  return out;
-}
 
 // The only axis along which the slice is less than the whole, and where it begins on it.
 inline std::optional<std::pair<int64_t, int64_t>> slice_begin(const GraphView& g, const regie_node& n) {

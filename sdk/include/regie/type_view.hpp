@@ -1,6 +1,7 @@
 // Header-only reading of types: when two are equal, and how many bytes a tensor of one takes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -78,7 +79,11 @@ std::optional<uint64_t> bytes_of(const regie_type& t, F&& dim_value) {
 inline std::optional<uint64_t> bytes_of(const regie_type& t) {
   return bytes_of(t, [](regie_dim) { return int64_t{-1}; });
 }
-// The same of a tensor, as its dimensions say; nothing for strings.
+// The same with symbols at their least values, each dimension one at least; 0 where nothing is known.
+inline uint64_t least_bytes(const regie_type& t, const Dims& dims) {
+  return bytes_of(t, [&](regie_dim d) { return std::max<int64_t>(1, dims.range(d).first); }).value_or(0);
+}
+// The bytes of a tensor, as its dimensions say; nothing for strings.
 inline std::optional<uint64_t> bytes_of(const regie_tensor& t) {
   regie_type type{};
   type.elem = t.elem;
