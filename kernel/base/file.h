@@ -18,9 +18,10 @@ class MappedFile {
   static Result<MappedFile> open(const std::string& path);  // messages name the path and what to do
   std::span<const std::byte> bytes() const { return bytes_; }
   std::shared_ptr<const void> owner() const { return owner_; }
-  // Takes pages out of the process's memory that `bytes`, of a mapping, covers wholly: they are read again
-  // when they are touched. So what was read once, to be checked, does not stay.
-  static void expect(std::span<const std::byte> bytes);  // the other way round: they will all be read now
+  // Brings the pages of `bytes`, of a mapping, into memory at once: all of them will be read now.
+  static void expect(std::span<const std::byte> bytes);
+  // Takes the pages that `bytes` covers wholly out of the process's memory again: they are read anew when they
+  // are touched. So what was read once, to be checked, does not stay.
   static void forget(std::span<const std::byte> bytes);
 
  private:
