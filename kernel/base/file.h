@@ -20,8 +20,8 @@ class MappedFile {
   std::shared_ptr<const void> owner() const { return owner_; }
   // Brings the pages of `bytes`, of a mapping, into memory at once: all of them will be read now.
   static void expect(std::span<const std::byte> bytes);
-  // Takes the pages that `bytes` covers wholly out of the process's memory again: they are read anew when they
-  // are touched. So what was read once, to be checked, does not stay.
+  // Takes the pages that `bytes` covers wholly out of the process's memory again: they are read anew when
+  // they are touched. So what was read once, to be checked, does not stay.
   static void forget(std::span<const std::byte> bytes);
 
  private:

@@ -112,11 +112,7 @@ int command_plugins(const Arguments& arguments) {
           "plugins list | describe NAME", "  regie plugins list\n  regie plugins describe fold-constants",
           &values))
     return *code;
-  std::vector<std::string> folders;
-  if (values.count("plugin-path")) {
-    folders = split_path(values["plugin-path"].as<std::string>());
-  }
-  auto host = PluginHost::create(folders);
+  auto host = plugin_host(values);
   if (!host.ok()) return report(host.status());
   const std::string action = values["ACTION"].as<std::string>();
   if (action == "list") return list(**host);

@@ -75,10 +75,10 @@ Status write_outputs(const regie_model* model, const std::vector<regie_tensor>& 
 }
 
 int run_model(const std::string& path, const po::variables_map& values) {
-  InputChoice choice;
-  if (values.count("random")) choice.seed = values["random"].as<uint64_t>();
+  std::optional<uint64_t> seed;
+  if (values.count("random")) seed = values["random"].as<uint64_t>();
   Opened opened;
-  if (int code = open_model(path, values, choice, &opened)) return code;
+  if (int code = open_model(path, values, seed, &opened)) return code;
   const regie_model* model = opened.model.get();
   std::vector<regie_tensor> outputs(regie_model_output_count(model));
   if (regie_status s = opened.run(outputs)) return report_api(s);
@@ -93,21 +93,17 @@ int run_model(const std::string& path, const po::variables_map& values) {
 
 int command_run(const Arguments& arguments) {
   po::options_description options("Options");
-  add_input_option(&options);
   options.add_options()(
       "random", po::value<uint64_t>(),
       "fill the other inputs with random numbers of this seed; symbolic dimensions get the size that was "
       "planned for")("output-dir", po::value<std::string>(),
                      "write each output to OUTPUT.npy in this folder");
-  add_compile_options(&options);
+  add_run_options(&options);
   po::variables_map values;
-  if (auto code =
-          parse(arguments, options,
-                {{"MODEL", "an offline model (.rgm), or a framework's model, which is compiled first"}},
-                "run MODEL [--input name=file.npy]... [options]",
-                "  regie run model.rgm --input x=image.npy --output-dir out\n"
-                "  regie run model.onnx --random 1 --target host_and_null",
-                &values))
+  if (auto code = parse(arguments, options, {kModelToRun}, "run MODEL [--input name=file.npy]... [options]",
+                        "  regie run model.rgm --input x=image.npy --output-dir out\n"
+                        "  regie run model.onnx --random 1 --target host_and_null",
+                        &values))
     return *code;
   return run_model(values["MODEL"].as<std::string>(), values);
 }
