@@ -76,6 +76,7 @@ void ModelEmitter::find_views() {
     const regie_node& n = g_.node(id);
     if (is_control_flow(n) || is_copy(n)) return;
     const bool never_run = skipped(id);
+    if (never_run) views_.insert(id);
     const EngineInstance& e = state_.engines[n.engine];
     for (uint32_t r = 0; r < n.result_count; ++r) {
       const uint32_t result = n.results[r];
@@ -182,8 +183,7 @@ Status ModelEmitter::emit_region(uint32_t region, ModelProgram* program) {
     for (uint32_t w : t.waits) waits.insert(waits.end(), ends[w].begin(), ends[w].end());
     std::sort(waits.begin(), waits.end());
     waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
-    if (skipped(t.node)) {
-      views_.insert(t.node);
+    if (views_.count(t.node)) {
       ends[i] = waits;
       if (stream.last != REGIE_NONE) ends[i].push_back(stream.last);
       stream.waits = std::move(waits);  // its stream goes on only after them
