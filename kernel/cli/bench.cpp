@@ -148,11 +148,12 @@ void print(const std::string& path, const Opened& opened, const Figures& f, cons
 int command_bench(const Arguments& arguments) {
   Plan plan;
   po::options_description options("Options");
-  options.add_options()("duration", po::value<double>(&plan.duration_s)->default_value(3),
+  options.add_options()("duration", po::value<double>(&plan.duration_s)->default_value(plan.duration_s),
                         "measure for so many seconds at least")(
-      "iterations", po::value<uint64_t>(&plan.iterations)->default_value(10), "and so many runs at least")(
-      "warm-up-ms", po::value<double>(&plan.warm_up_ms)->default_value(200),
-      "run for so many milliseconds before")(
+      "iterations", po::value<uint64_t>(&plan.iterations)->default_value(plan.iterations),
+      "and so many runs at least")("warm-up-ms",
+                                   po::value<double>(&plan.warm_up_ms)->default_value(plan.warm_up_ms),
+                                   "run for so many milliseconds before")(
       "json", "print one JSON object with every sample instead of the summary");
   add_measure_options(&options);
   po::variables_map values;

@@ -75,8 +75,8 @@ int command_profile(const Arguments& arguments) {
   po::options_description options("Options");
   options.add_options()("output,o", po::value<std::string>(),
                         "write a trace that Perfetto (ui.perfetto.dev) and chrome://tracing load")(
-      "runs", po::value<uint64_t>(&runs)->default_value(5), "how many runs to profile")(
-      "warm-ups", po::value<uint64_t>(&warm_ups)->default_value(3), "how many to make before")(
+      "runs", po::value<uint64_t>(&runs)->default_value(runs), "how many runs to profile")(
+      "warm-ups", po::value<uint64_t>(&warm_ups)->default_value(warm_ups), "how many to make before")(
       "json", "print the summary as one JSON object");
   add_measure_options(&options);
   po::variables_map values;
