@@ -1,8 +1,6 @@
 // The compiling half of the embedding API.
-#include <set>
-
+#include "api/compile_options.h"
 #include "api/objects.h"
-#include "passes/compiler.h"
 
 namespace regie {
 
@@ -32,13 +30,8 @@ Result<CompileOptions> read_options(const ApiOptions& given) {
 
 Status compile_into(const std::string& path, std::span<const std::byte> bytes, const regie_option* options,
                     size_t count, regie_model** model) {
-  REGIE_ASSIGN(ApiOptions given, ApiOptions::read(options, count,
-                                                  {"target", "pipeline", "dump", "optimise", "verify",
-                                                   "threads", "plugin-path"},
-                                                  {"shape", "set"}));
-  REGIE_ASSIGN(CompileOptions o, read_options(given));
-  REGIE_ASSIGN(auto plugins, api_plugin_host(given.text("plugin-path")));
-  REGIE_ASSIGN(Compiled compiled, compile(plugins, path, bytes, o));
+  REGIE_ASSIGN(const ApiCompile given, read_api_compile(options, count));
+  REGIE_ASSIGN(Compiled compiled, compile(given.plugins, path, bytes, given.options));
   auto made = std::make_unique<regie_model>(std::move(compiled.model));
   made->compile_report = std::move(compiled.report);
   *model = made.release();
@@ -46,6 +39,18 @@ Status compile_into(const std::string& path, std::span<const std::byte> bytes, c
 }
 
 }  // namespace
+
+Result<ApiCompile> read_api_compile(const regie_option* options, size_t count) {
+  REGIE_ASSIGN(const ApiOptions given, ApiOptions::read(options, count,
+                                                        {"target", "pipeline", "dump", "optimise", "verify",
+                                                         "threads", "plugin-path"},
+                                                        {"shape", "set"}));
+  ApiCompile out;
+  REGIE_ASSIGN(out.options, read_options(given));
+  REGIE_ASSIGN(out.plugins, api_plugin_host(given.text("plugin-path")));
+  return out;
+}
+
 }  // namespace regie
 
 extern "C" {

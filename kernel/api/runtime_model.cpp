@@ -19,10 +19,11 @@ std::string& last_error() {
   return text;
 }
 
-regie_model::Port describe(const regie::Model& m, const regie::ModelPort& port) {
+regie_model::Port describe(const regie::Model& m, const regie::Result<regie::ShapeValues>& shapes,
+                           const regie::ModelPort& port) {
   const regie::ModelType& type = m.types[port.type];
   regie_model::Port out{port.name, regie::dims_text(m, type.dims), type.dims, {}, type.elem};
-  if (auto shapes = regie::evaluate_shapes(m); shapes.ok())
+  if (shapes.ok())
     for (regie::ModelDim d : type.dims) out.reference_dims.push_back(shapes->at(d));
   out.reference_dims.resize(type.dims.size(), 1);
   return out;
@@ -39,8 +40,9 @@ regie_port view(const std::vector<regie_model::Port>* ports, size_t index) {
 }  // namespace
 
 regie_model::regie_model(std::shared_ptr<const regie::Model> m) : model(std::move(m)) {
-  for (const regie::ModelPort& p : model->inputs) inputs.push_back(describe(*model, p));
-  for (const regie::ModelPort& p : model->outputs) outputs.push_back(describe(*model, p));
+  const auto shapes = regie::evaluate_shapes(*model);
+  for (const regie::ModelPort& p : model->inputs) inputs.push_back(describe(*model, shapes, p));
+  for (const regie::ModelPort& p : model->outputs) outputs.push_back(describe(*model, shapes, p));
 }
 
 namespace regie {

@@ -71,6 +71,10 @@ class Descriptor {
     fd_ = -1;
     return fd < 0 ? 0 : ::close(fd);
   }
+  void reset(int fd) {
+    close();
+    fd_ = fd;
+  }
 
  private:
   int fd_;
@@ -232,27 +236,16 @@ Result<std::string> read_text_file(const std::string& path) {
   }
 }
 
-Status write_file_atomically(const std::string& path, const std::function<Status(const AppendBytes&)>& fill) {
-  if (path.empty()) return io_error("cannot write: the path is empty; give the path of a file");
-  struct stat info;
-  const bool exists = ::stat(path.c_str(), &info) == 0;
-  if (exists) REGIE_TRY(check_no_folder(path, info.st_mode, "write"));
-  if (exists && !S_ISREG(info.st_mode)) {
-    // A pipe or a device cannot be replaced, and must not be: what is written goes there directly.
-    Descriptor file(open_retrying(path.c_str(), O_WRONLY));
-    if (!file.ok()) return system_failure("write", path, errno);
-    REGIE_TRY(fill_through(file.get(), path, fill));
-    return file.close() == 0 ? Status() : system_failure("write", path, errno);
-  }
-  if (exists && ::access(path.c_str(), W_OK) != 0) return system_failure("write", path, errno);
-
-  const std::string target = behind_links(path);
-  const fs::path parent = fs::path(target).parent_path();
-  const std::string folder = parent.empty() ? "." : parent.string();
-  static std::atomic<unsigned> serial{0};
+struct PendingFile::Rep {
+  std::string path, target, folder;
+  bool nameless = false;
+  Descriptor file{-1};
   Temporary temporary;
+
   // Tries `make(name)` until one is free.
-  auto name = [&](auto make) {
+  template <class F>
+  bool name(F make) {
+    static std::atomic<unsigned> serial{0};
     for (int attempt = 0; attempt < 100; ++attempt) {
       std::string candidate =
           folder + "/.regie-" + std::to_string(::getpid()) + "-" + std::to_string(serial++) + ".tmp";
@@ -263,30 +256,70 @@ Status write_file_atomically(const std::string& path, const std::function<Status
       if (errno != EEXIST) return false;
     }
     return false;
-  };
-  int fd = open_nameless(folder);
-  const bool nameless = fd >= 0;
-  if (!nameless)
-    name([&](const std::string& candidate) {
-      fd = open_retrying(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666);
-      return fd >= 0;
+  }
+};
+
+PendingFile::PendingFile(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
+PendingFile::PendingFile(PendingFile&&) noexcept = default;
+PendingFile& PendingFile::operator=(PendingFile&&) noexcept = default;
+PendingFile::~PendingFile() = default;
+
+Result<PendingFile> PendingFile::write(const std::string& path,
+                                       const std::function<Status(const AppendBytes&)>& fill) {
+  if (path.empty()) return io_error("cannot write: the path is empty; give the path of a file");
+  struct stat info;
+  const bool exists = ::stat(path.c_str(), &info) == 0;
+  if (!exists && errno != ENOENT) return system_failure("write", path, errno);
+  if (exists) REGIE_TRY(check_no_folder(path, info.st_mode, "write"));
+  if (exists && !S_ISREG(info.st_mode)) {
+    // A pipe or a device cannot be replaced, and must not be: what is written goes there directly.
+    Descriptor file(open_retrying(path.c_str(), O_WRONLY));
+    if (!file.ok()) return system_failure("write", path, errno);
+    REGIE_TRY(fill_through(file.get(), path, fill));
+    if (file.close() != 0) return system_failure("write", path, errno);
+    return PendingFile(nullptr);
+  }
+  if (exists && ::access(path.c_str(), W_OK) != 0) return system_failure("write", path, errno);
+
+  auto rep = std::make_unique<Rep>();
+  rep->path = path;
+  rep->target = behind_links(path);
+  const fs::path parent = fs::path(rep->target).parent_path();
+  rep->folder = parent.empty() ? "." : parent.string();
+  rep->file.reset(open_nameless(rep->folder));
+  rep->nameless = rep->file.ok();
+  if (!rep->nameless)
+    rep->name([&](const std::string& candidate) {
+      rep->file.reset(open_retrying(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666));
+      return rep->file.ok();
     });
-  Descriptor file(fd);
-  if (!file.ok()) return system_failure("write", path, errno);
-  REGIE_TRY(fill_through(file.get(), path, fill));
-  if (exists) (void)::fchmod(file.get(), info.st_mode & 07777);
-  if (sync_failed(file.get())) return system_failure("write", path, errno);
+  if (!rep->file.ok()) return system_failure("write", path, errno);
+  REGIE_TRY(fill_through(rep->file.get(), path, fill));
+  if (exists) (void)::fchmod(rep->file.get(), info.st_mode & 07777);
+  if (sync_failed(rep->file.get())) return system_failure("write", path, errno);
+  return PendingFile(std::move(rep));
+}
+
+Status PendingFile::put_in_place() {
+  if (!rep_) return {};
+  Rep& r = *rep_;
   // Only a name can replace another; it lasts for the moment between these calls.
-  if (nameless && !name([&](const std::string& candidate) { return give_name(file.get(), candidate); }))
-    return system_failure("write", path, errno);
-  if (file.close() != 0) return system_failure("write", path, errno);
-  if (::rename(temporary.path.c_str(), target.c_str()) != 0) return system_failure("write", path, errno);
-  temporary.kept = true;
+  if (r.nameless && !r.name([&](const std::string& candidate) { return give_name(r.file.get(), candidate); }))
+    return system_failure("write", r.path, errno);
+  if (r.file.close() != 0) return system_failure("write", r.path, errno);
+  if (::rename(r.temporary.path.c_str(), r.target.c_str()) != 0)
+    return system_failure("write", r.path, errno);
+  r.temporary.kept = true;
   // The file is complete and in place; whether the folder's entry has reached the disk no longer decides
   // success.
-  Descriptor directory(open_retrying(folder.c_str(), O_RDONLY | O_DIRECTORY));
+  Descriptor directory(open_retrying(r.folder.c_str(), O_RDONLY | O_DIRECTORY));
   if (directory.ok()) (void)::fsync(directory.get());
   return {};
+}
+
+Status write_file_atomically(const std::string& path, const std::function<Status(const AppendBytes&)>& fill) {
+  REGIE_ASSIGN(PendingFile file, PendingFile::write(path, fill));
+  return file.put_in_place();
 }
 
 Status write_file_atomically(const std::string& path, std::string_view text) {

@@ -18,9 +18,10 @@ class MappedFile {
   static Result<MappedFile> open(const std::string& path);  // messages name the path and what to do
   std::span<const std::byte> bytes() const { return bytes_; }
   std::shared_ptr<const void> owner() const { return owner_; }
-  // Takes pages out of the process's memory that `bytes`, of a mapping, covers wholly: they are read again
-  // when they are touched. So what was read once, to be checked, does not stay.
-  static void expect(std::span<const std::byte> bytes);  // the other way round: they will all be read now
+  // Brings the pages of `bytes`, of a mapping, into memory at once: all of them will be read now.
+  static void expect(std::span<const std::byte> bytes);
+  // Takes the pages that `bytes` covers wholly out of the process's memory again: they are read anew when
+  // they are touched. So what was read once, to be checked, does not stay.
   static void forget(std::span<const std::byte> bytes);
 
  private:
@@ -35,6 +36,24 @@ Result<std::string> read_text_file(const std::string& path);
 // any failure (disk full, unwritable) it is removed, an existing `path` is untouched, and the message says
 // which path and why. `fill` gets a function that appends bytes.
 using AppendBytes = std::function<Status(const void* data, size_t size)>;
+
+// The same in two steps, for several files of which all are to be there or none. An open file each until it
+// is put in its place; one that is not is removed.
+class PendingFile {
+ public:
+  static Result<PendingFile> write(const std::string& path,
+                                   const std::function<Status(const AppendBytes&)>& fill);
+  Status put_in_place();
+  PendingFile(PendingFile&&) noexcept;
+  PendingFile& operator=(PendingFile&&) noexcept;
+  ~PendingFile();
+
+ private:
+  struct Rep;
+  explicit PendingFile(std::unique_ptr<Rep> rep);
+  std::unique_ptr<Rep> rep_;  // none: a pipe or a device, which has its bytes already
+};
+
 Status write_file_atomically(const std::string& path, const std::function<Status(const AppendBytes&)>& fill);
 Status write_file_atomically(const std::string& path, std::string_view text);
 

@@ -2,9 +2,9 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/json.h"
 #include "cli/memory_use.h"
 #include "cli/opened.h"
 #include "cli/progress.h"
@@ -148,44 +148,34 @@ void print(const std::string& path, const Opened& opened, const Figures& f, cons
 int command_bench(const Arguments& arguments) {
   Plan plan;
   po::options_description options("Options");
-  options.add_options()("duration", po::value<double>(&plan.duration_s)->default_value(3),
+  options.add_options()("duration", po::value<double>(&plan.duration_s)->default_value(plan.duration_s),
                         "measure for so many seconds at least")(
-      "iterations", po::value<uint64_t>(&plan.iterations)->default_value(10), "and so many runs at least")(
-      "warm-up-ms", po::value<double>(&plan.warm_up_ms)->default_value(200),
-      "run for so many milliseconds before")("seed", po::value<uint64_t>()->default_value(1),
-                                             "of the random numbers that fill the inputs; symbolic "
-                                             "dimensions get what --shape says, or the size that "
-                                             "was planned for")(
+      "iterations", po::value<uint64_t>(&plan.iterations)->default_value(plan.iterations),
+      "and so many runs at least")("warm-up-ms",
+                                   po::value<double>(&plan.warm_up_ms)->default_value(plan.warm_up_ms),
+                                   "run for so many milliseconds before")(
       "json", "print one JSON object with every sample instead of the summary");
-  add_input_option(&options);
-  add_compile_options(&options);
+  add_measure_options(&options);
   po::variables_map values;
-  if (auto code =
-          parse(arguments, options,
-                {{"MODEL", "an offline model (.rgm), or a framework's model, which is compiled first"}},
-                "bench MODEL [--threads N] [--duration 3] [--warm-up-ms 200] [--json]",
-                "  regie bench model.rgm --duration 0.5\n"
-                "  regie bench model.onnx --threads 2 --shape x=16,1,8,8 --duration 0.5 --json",
-                &values))
+  if (auto code = parse(arguments, options, {kModelToRun},
+                        "bench MODEL [--threads N] [--duration 3] [--warm-up-ms 200] [--json]",
+                        "  regie bench model.rgm --duration 0.5\n"
+                        "  regie bench model.onnx --threads 2 --shape x=16,1,8,8 --duration 0.5 --json",
+                        &values))
     return *code;
   if (!(plan.duration_s >= 0 && plan.duration_s <= 1e6) || !(plan.warm_up_ms >= 0 && plan.warm_up_ms <= 1e9))
     return report(invalid_input("--duration and --warm-up-ms must not be negative, nor longer than a week"));
   if (plan.iterations == 0) return report(invalid_input("--iterations must be 1 or more"));
   const std::string path = values["MODEL"].as<std::string>();
   Opened opened;
-  if (int code = open_model(path, values, {values["seed"].as<uint64_t>()}, &opened)) return code;
+  if (int code = open_model(path, values, values["seed"].as<uint64_t>(), &opened)) return code;
   Figures figures;
-  if (values.count("threads")) {
-    auto threads = threads_of(values);
-    if (!threads.ok()) return report(threads.status());
-    figures.threads = *threads;
-  }
+  if (values.count("threads"))  // a number: the session was made with it
+    figures.threads = static_cast<uint32_t>(std::stoul(values["threads"].as<std::string>()));
   if (regie_status s = measure(opened, plan, &figures)) return report_api(s);
   const Summary summary = summarise(figures.samples);
   if (values.count("json"))
-    std::printf(
-        "%s\n",
-        to_json(path, opened, figures, summary).dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    std::fputs(json_text(to_json(path, opened, figures, summary)).c_str(), stdout);
   else
     print(path, opened, figures, summary);
   return 0;

@@ -1,8 +1,8 @@
 // regie check: the tests that rule files carry, and variants of them, against the reference kernels.
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/json.h"
 #include "passes/plugin_op_set.h"
 #include "rules/check.h"
 
@@ -11,9 +11,7 @@ namespace regie::cli {
 namespace {
 
 Result<CheckReport> check(const po::variables_map& values) {
-  std::vector<std::string> folders;
-  REGIE_ASSIGN(auto plugins, PluginHost::create(folders));
-  set_current_plugin_host(plugins);
+  REGIE_ASSIGN(auto plugins, plugin_host(values));
   REGIE_ASSIGN(auto ops, PluginOpSet::create(plugins));
   std::vector<std::string> paths;
   for (const std::string& name : values["FILES"].as<std::vector<std::string>>()) {
@@ -39,7 +37,7 @@ std::string to_json(const CheckReport& report) {
                    {"fired", r.fired},
                    {"max_error", r.max_error},
                    {"failures", r.failures}});
-  return all.dump(2) + "\n";
+  return json_text(all);
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <malloc.h>
 #endif
 
+#include "api/objects.h"
+
 namespace regie::cli {
 
 namespace {
@@ -119,29 +121,14 @@ void expect_many_small_objects() {
 #endif
 }
 
-Result<uint32_t> threads_of(const po::variables_map& values) {
-  if (!values.count("threads")) return 1u;
-  const std::string text = values["threads"].as<std::string>();
-  if (text.empty() || text.size() > 4 || text.find_first_not_of("0123456789") != std::string::npos ||
-      std::stoul(text) < 1 || std::stoul(text) > 1024)
-    return invalid_input("--threads must be a number from 1 to 1024, not '" + text + "'");
-  return static_cast<uint32_t>(std::stoul(text));
-}
-
-std::vector<std::string> split_path(std::string_view path) {
-  std::vector<std::string> parts;
-  for (size_t at = 0; at < path.size();) {
-    size_t colon = std::min(path.find(':', at), path.size());
-    if (colon > at) parts.emplace_back(path.substr(at, colon - at));
-    at = colon + 1;
-  }
-  return parts;
-}
-
 std::vector<regie_option> api_options(const std::vector<std::pair<std::string, std::string>>& pairs) {
   std::vector<regie_option> options;
   for (const auto& [k, v] : pairs) options.push_back({k.c_str(), v.c_str()});
   return options;
+}
+
+Result<std::shared_ptr<PluginHost>> plugin_host(const po::variables_map& values) {
+  return api_plugin_host(values.count("plugin-path") ? values["plugin-path"].as<std::string>() : "");
 }
 
 }  // namespace regie::cli

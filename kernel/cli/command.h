@@ -4,14 +4,18 @@
 #pragma once
 
 #include <boost/program_options.hpp>
+#include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "regie/api/regie.h"
+
+namespace regie {
+class PluginHost;
+}
 
 namespace regie::cli {
 
@@ -54,10 +58,9 @@ void expect_many_small_objects();
 // Options that compile and run share, as they are handed to the embedding API.
 void add_compile_options(po::options_description* options);
 std::vector<std::pair<std::string, std::string>> compile_options(const po::variables_map& values);
-Result<uint32_t> threads_of(const po::variables_map& values);  // 1 if it is not given
-// "a:b" as {"a", "b"}; empty parts are left out.
-std::vector<std::string> split_path(std::string_view path);
 // Views for the API; valid while `pairs` lives.
 std::vector<regie_option> api_options(const std::vector<std::pair<std::string, std::string>>& pairs);
+// That of --plugin-path, where there is such an option.
+Result<std::shared_ptr<PluginHost>> plugin_host(const po::variables_map& values);
 
 }  // namespace regie::cli

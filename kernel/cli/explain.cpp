@@ -1,13 +1,14 @@
 // regie explain: why a graph became what it is.
 #include <cstdio>
 
+#include "api/compile_options.h"
 #include "cli/command.h"
 #include "cli/explanation.h"
+#include "cli/json.h"
 #include "cli/opened.h"
 #include "cli/progress.h"
 #include "model/check.h"
 #include "model/file.h"
-#include "passes/compiler.h"
 #include "text/text.h"
 
 namespace regie::cli {
@@ -16,40 +17,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-CompileOptions options_of(const po::variables_map& values) {
-  CompileOptions o;
-  const auto text = [&](const char* key) {
-    return values.count(key) ? values[key].as<std::string>() : std::string();
-  };
-  if (values.count("target")) o.target = text("target");
-  o.pipeline = text("pipeline");
-  o.dump = text("dump");
-  o.optimise = !values.count("no-optimise");
-  o.verify = !values.count("no-verify");
-  o.explain = true;
-  return o;
-}
-
 Result<Compilation> compile_now(const std::string& path, const po::variables_map& values) {
-  CompileOptions o = options_of(values);
-  if (!o.optimise && !o.pipeline.empty())
-    return invalid_input(
-        "give a pipeline or switch optimisation off, not both: the pipeline says what is run");
-  REGIE_ASSIGN(o.threads, threads_of(values));
-  for (const auto& [key, value] : compile_options(values)) {
-    if (key == "shape") o.import_options.emplace_back(key, value);
-    if (key != "set") continue;
-    const size_t equals = value.find('=');
-    if (equals == std::string::npos)
-      return invalid_input("--set wants pass.option=value, not '" + value + "'");
-    o.settings.emplace_back(value.substr(0, equals), value.substr(equals + 1));
-  }
-  std::vector<std::string> folders;
-  if (values.count("plugin-path")) folders = split_path(values["plugin-path"].as<std::string>());
-  REGIE_ASSIGN(auto plugins, PluginHost::create(folders));
-  set_current_plugin_host(plugins);
+  const auto pairs = compile_options(values);
+  const auto list = api_options(pairs);
+  REGIE_ASSIGN(ApiCompile given, read_api_compile(list.data(), list.size()));
+  given.options.explain = true;
   const ShowProgress progress;
-  REGIE_ASSIGN(Compiled compiled, compile(plugins, path, {}, o));
+  REGIE_ASSIGN(Compiled compiled, compile(given.plugins, path, {}, given.options));
   Compilation c;
   c.model = std::move(compiled.model);
   c.ledger = Json::parse(compiled.report);
@@ -72,9 +46,7 @@ Result<Compilation> look_at(const std::string& path, const po::variables_map& va
   c.path = path;
   regie::ParseOptions parse_options;
   parse_options.max_depth = regie::kMaxProgramDepth;
-  auto imported = regie::parse(c.model->portable_graph, path + " (portable graph)", parse_options);
-  if (!imported.ok()) return std::move(imported).status();
-  c.imported = std::move(imported).value();
+  REGIE_ASSIGN(c.imported, regie::parse(c.model->portable_graph, path + " (portable graph)", parse_options));
   return c;
 }
 
@@ -93,7 +65,7 @@ Result<std::string> answer(const po::variables_map& values) {
     } else {
       json = explain_all(c);
     }
-    if (values.count("json")) return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    if (values.count("json")) return json_text(json);
     return text(json);
   } catch (const Json::exception& e) {  // a file may hold any ledger
     return Status::error(REGIE_CORRUPT,

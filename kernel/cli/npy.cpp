@@ -81,7 +81,7 @@ Result<Tensor> read_npy(const std::string& path) {
   return Tensor::borrow(elem, dims, data.data(), file.owner());
 }
 
-Status write_npy(const std::string& path, const regie_tensor& tensor) {
+Result<PendingFile> pending_npy(const std::string& path, const regie_tensor& tensor) {
   const char* descr = nullptr;
   for (const Descr& d : kDescrs)
     if (d.elem == tensor.elem) descr = d.text;
@@ -111,10 +111,15 @@ Status write_npy(const std::string& path, const regie_tensor& tensor) {
   front += static_cast<char>(header.size() & 0xff);
   front += static_cast<char>(header.size() >> 8);
   front += header;
-  return write_file_atomically(path, [&](const AppendBytes& append) -> Status {
+  return PendingFile::write(path, [&](const AppendBytes& append) -> Status {
     REGIE_TRY(append(front.data(), front.size()));
     return append(data, bytes);
   });
+}
+
+Status write_npy(const std::string& path, const regie_tensor& tensor) {
+  REGIE_ASSIGN(PendingFile file, pending_npy(path, tensor));
+  return file.put_in_place();
 }
 
 }  // namespace regie::cli

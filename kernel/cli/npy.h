@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/elem.h"
+#include "base/file.h"
 #include "base/status.h"
 
 namespace regie::cli {
@@ -13,5 +14,6 @@ namespace regie::cli {
 Result<Tensor> read_npy(const std::string& path);
 // bf16 is widened to f32; other types that numpy lacks are UNSUPPORTED.
 Status write_npy(const std::string& path, const regie_tensor& tensor);
+Result<PendingFile> pending_npy(const std::string& path, const regie_tensor& tensor);
 
 }  // namespace regie::cli

@@ -29,12 +29,20 @@ Result<bool> is_offline_model(const std::string& path) {
   return file.bytes().size() >= 8 && std::memcmp(file.bytes().data(), "REGIERGM", 8) == 0;
 }
 
-void add_input_option(po::options_description* options) {
+void add_run_options(po::options_description* options) {
   options->add_options()("input", po::value<std::vector<std::string>>()->composing(),
                          "an input, name=file.npy; may be repeated");
+  add_compile_options(options);
 }
 
-int open_model(const std::string& path, const po::variables_map& values, const InputChoice& choice,
+void add_measure_options(po::options_description* options) {
+  options->add_options()("seed", po::value<uint64_t>()->default_value(1),
+                         "of the random numbers that fill the inputs; symbolic dimensions get what --shape "
+                         "says, or the size that was planned for");
+  add_run_options(options);
+}
+
+int open_model(const std::string& path, const po::variables_map& values, std::optional<uint64_t> seed,
                Opened* opened) {
   auto offline = is_offline_model(path);
   if (!offline.ok()) return report(offline.status());
@@ -60,7 +68,7 @@ int open_model(const std::string& path, const po::variables_map& values, const I
     std::fprintf(stderr, "regie: compiled again from the portable graph in %s\n", path.c_str());
 
   auto inputs = gather_inputs(model, strings(values, "input"),
-                              *offline ? strings(values, "shape") : std::vector<std::string>(), choice.seed);
+                              *offline ? strings(values, "shape") : std::vector<std::string>(), seed);
   if (!inputs.ok()) return report(std::move(inputs).status().set_where(path));
   opened->inputs = std::move(inputs).value();
   for (const Tensor& t : opened->inputs) opened->views.push_back(t.view());

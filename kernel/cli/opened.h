@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/elem.h"
@@ -17,11 +18,6 @@ struct Release {
   void operator()(regie_model* p) const { regie_model_release(p); }
   void operator()(regie_session* p) const { regie_session_release(p); }
   void operator()(regie_context* p) const { regie_context_release(p); }
-};
-
-struct InputChoice {
-  // Inputs that no --input gives are filled with random numbers of this seed; none: they must be given.
-  std::optional<uint64_t> seed;
 };
 
 struct Opened {
@@ -39,14 +35,19 @@ struct Opened {
   }
 };
 
-// Options: those of add_compile_options and --input. 0, or an exit code after the message was printed. An
-// offline model is compiled again, from the portable graph in it, if an option asks for what only a compile
-// can do; --shape then says only which sizes random inputs have.
-int open_model(const std::string& path, const po::variables_map& values, const InputChoice& choice,
-               Opened* opened);
+// For commands that run a model: its argument, and the options --input and those of add_compile_options.
+inline constexpr std::pair<const char*, const char*> kModelToRun{
+    "MODEL", "an offline model (.rgm), or a framework's model, which is compiled first"};
+void add_run_options(po::options_description* options);
+// The same with --seed, for those that measure.
+void add_measure_options(po::options_description* options);
 
-// --input, for commands that run.
-void add_input_option(po::options_description* options);
+// Takes these options; `seed`: of the random numbers that fill inputs which no --input gives; none: they must
+// be given. 0, or an exit code after the message was printed. An offline model is compiled again, from the
+// portable graph in it, if an option asks for what only a compile can do; --shape says of it only which sizes
+// random inputs have.
+int open_model(const std::string& path, const po::variables_map& values, std::optional<uint64_t> seed,
+               Opened* opened);
 
 Result<bool> is_offline_model(const std::string& path);
 

@@ -10,9 +10,7 @@ namespace regie::cli {
 namespace {
 
 Result<std::string> optimise(const po::variables_map& values) {
-  std::vector<std::string> folders;
-  if (values.count("plugin-path")) folders = split_path(values["plugin-path"].as<std::string>());
-  REGIE_ASSIGN(auto plugins, PluginHost::create(folders));
+  REGIE_ASSIGN(auto plugins, plugin_host(values));
   Pipeline pipeline;
   if (values.count("passes")) {
     REGIE_ASSIGN(pipeline, pipeline_from_list(values["passes"].as<std::string>()));

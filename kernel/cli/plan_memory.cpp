@@ -1,11 +1,11 @@
 // regie plan-memory: a raw memory problem to a plan, by a planner that is found like any other plug-in.
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "cli/buffers_csv.h"
 #include "cli/command.h"
+#include "cli/json.h"
 #include "cli/memory_svg.h"
 #include "model/packing_check.h"
 #include "plugins/host.h"
@@ -71,9 +71,7 @@ Status check_fixed(const BufferTable& table, const std::string& path) {
 }
 
 Status run_planner(const po::variables_map& values, Plan* plan) {
-  const std::string folders = values.count("plugin-path") ? values["plugin-path"].as<std::string>() : "";
-  REGIE_ASSIGN(auto plugins, PluginHost::create(split_path(folders)));
-  set_current_plugin_host(plugins);
+  REGIE_ASSIGN(auto plugins, plugin_host(values));
   REGIE_ASSIGN(const auto planner, plugins->memory(plan->planner));
   const regie_pass_info& info = planner.table->planners[planner.index];
 
@@ -192,7 +190,7 @@ std::string to_json(const Plan& plan) {
                     {"buffers", plan.holders.size()},
                     {"largest", holders}};
   all["topmost"] = top;
-  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(all);
 }
 
 std::string to_text(const Plan& plan) {
@@ -279,7 +277,6 @@ int command_plan_memory(const Arguments& arguments) {
   const auto plan = make_plan(values);
   if (!plan.ok()) return report(plan.status());
   std::fputs((values.count("json") ? to_json(*plan) : to_text(*plan)).c_str(), stdout);
-  if (std::fflush(stdout) != 0) return report(io_error("standard output cannot be written"));
   if (plan->met) return 0;
   std::fprintf(
       stderr, "regie: %s: %s: the best plan needs %llu bytes, the capacity is %llu, the lower bound %llu\n",

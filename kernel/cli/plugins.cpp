@@ -26,9 +26,7 @@ std::string provides_text(const Manifest& m) {
 int list(PluginHost& host) {
   for (const Manifest& m : host.manifests())
     std::printf("%-24s %-8s %s\n", m.name.c_str(), m.version.c_str(), provides_text(m).c_str());
-  for (const PluginProblem& p : host.problems())
-    std::fprintf(stderr, "regie: %s: %s\n", p.path.c_str(), p.message.c_str());
-  return host.problems().empty() ? 0 : 2;
+  return host.problems().empty() ? 0 : 2;  // the host has said what they are
 }
 
 void describe_info(const regie_pass_info& info) {
@@ -102,26 +100,20 @@ int command_plugins(const Arguments& arguments) {
   options.add_options()("plugin-path", po::value<std::string>(),
                         "folders with further plug-ins (colon separated)");
   po::variables_map values;
-  Arguments rest = arguments;
-  // "list" needs no name; give the parser one so that "describe" can require it.
-  bool listing = !rest.empty() && rest[0] == "list";
-  if (listing) rest.insert(rest.begin() + 1, "-");
   if (auto code = parse(
-          rest, options,
-          {{"ACTION", "list, or describe"}, {"NAME", "of a plug-in or of what one provides (describe)"}},
+          arguments, options,
+          {{"ACTION", "list, or describe"}, {"[NAME]", "of a plug-in or of what one provides (describe)"}},
           "plugins list | describe NAME", "  regie plugins list\n  regie plugins describe fold-constants",
           &values))
     return *code;
-  std::vector<std::string> folders;
-  if (values.count("plugin-path")) {
-    folders = split_path(values["plugin-path"].as<std::string>());
-  }
-  auto host = PluginHost::create(folders);
-  if (!host.ok()) return report(host.status());
   const std::string action = values["ACTION"].as<std::string>();
-  if (action == "list") return list(**host);
-  if (action == "describe") return describe(**host, values["NAME"].as<std::string>());
-  return report(invalid_input("plugins takes list or describe, not '" + action + "'"));
+  const bool named = values.count("NAME") != 0;
+  if (!(action == "list" && !named) && !(action == "describe" && named))
+    return report(invalid_input("plugins takes list, or describe and a name, not '" + action +
+                                (named ? " " + values["NAME"].as<std::string>() : "") + "'"));
+  auto host = plugin_host(values);
+  if (!host.ok()) return report(host.status());
+  return named ? describe(**host, values["NAME"].as<std::string>()) : list(**host);
 }
 
 }  // namespace regie::cli

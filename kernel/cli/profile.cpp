@@ -1,10 +1,10 @@
 // regie profile: built on the embedding API alone.
 #include <chrono>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "cli/command.h"
+#include "cli/json.h"
 #include "cli/opened.h"
 #include "cli/progress.h"
 #include "cli/statistics.h"
@@ -75,19 +75,13 @@ int command_profile(const Arguments& arguments) {
   po::options_description options("Options");
   options.add_options()("output,o", po::value<std::string>(),
                         "write a trace that Perfetto (ui.perfetto.dev) and chrome://tracing load")(
-      "runs", po::value<uint64_t>(&runs)->default_value(5), "how many runs to profile")(
-      "warm-ups", po::value<uint64_t>(&warm_ups)->default_value(3), "how many to make before")(
-      "seed", po::value<uint64_t>()->default_value(1),
-      "of the random numbers that fill the inputs; symbolic dimensions get what --shape says, or the size "
-      "that "
-      "was planned for")("json", "print the summary as one JSON object");
-  add_input_option(&options);
-  add_compile_options(&options);
+      "runs", po::value<uint64_t>(&runs)->default_value(runs), "how many runs to profile")(
+      "warm-ups", po::value<uint64_t>(&warm_ups)->default_value(warm_ups), "how many to make before")(
+      "json", "print the summary as one JSON object");
+  add_measure_options(&options);
   po::variables_map values;
   if (auto code =
-          parse(arguments, options,
-                {{"MODEL", "an offline model (.rgm), or a framework's model, which is compiled first"}},
-                "profile MODEL [-o TRACE.json] [options]",
+          parse(arguments, options, {kModelToRun}, "profile MODEL [-o TRACE.json] [options]",
                 "  regie profile model.rgm -o trace.json\n  regie profile model.onnx --target host_and_null "
                 "--runs 2",
                 &values))
@@ -96,7 +90,7 @@ int command_profile(const Arguments& arguments) {
     return report(invalid_input("--runs must be from 1 to 10000, --warm-ups at most 10000"));
   const std::string path = values["MODEL"].as<std::string>();
   Opened opened;
-  if (int code = open_model(path, values, {values["seed"].as<uint64_t>()}, &opened)) return code;
+  if (int code = open_model(path, values, values["seed"].as<uint64_t>(), &opened)) return code;
   std::vector<ProfiledRun> profiled;
   if (regie_status s = profile(opened, warm_ups, runs, &profiled)) return report_api(s);
 
@@ -123,7 +117,7 @@ int command_profile(const Arguments& arguments) {
                  {"by_operator", shares_json(shares.by_op, shares, count)},
                  {"by_kernel", shares_json(shares.by_kernel, shares, count)},
                  {"reference_by_operator", shares_json(shares.reference_by_op, shares, count)}};
-    std::printf("%s\n", j.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    std::fputs(json_text(j).c_str(), stdout);
     return 0;
   }
   std::printf("runs       %llu, %.4f ms each (median; least %.4f, most %.4f), timing included\n",

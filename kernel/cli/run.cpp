@@ -1,9 +1,10 @@
 // regie run: built on the embedding API alone.
-#include <unistd.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 
 #include "base/elem.h"
 #include "cli/command.h"
@@ -41,44 +42,35 @@ std::string file_name(std::string name) {
 Status write_outputs(const regie_model* model, const std::vector<regie_tensor>& outputs,
                      const std::string& folder) {
   std::error_code error;
-  namespace fs = std::filesystem;
-  fs::create_directories(folder, error);
+  std::filesystem::create_directories(folder, error);
   if (error)
     return io_error(
         "the folder for outputs cannot be made: " + error.message() + "; choose another --output-dir",
         folder);
-  // All or none: they are written to a folder of their own first.
-  const std::string staging = folder + "/.regie-" + std::to_string(::getpid());
-  fs::create_directory(staging, error);
-  if (error)
-    return io_error("nothing can be written to the folder for outputs: " + error.message() +
-                        "; choose another --output-dir",
-                    folder);
-  std::vector<std::string> used;
-  Status status;
-  for (size_t i = 0; i < outputs.size() && status.ok(); ++i) {
-    std::string name = file_name(regie_model_output(model, i).name);
-    while (std::find(used.begin(), used.end(), name) != used.end()) name = "_" + name;
-    used.push_back(name);
-    status = write_npy(staging + "/" + name, outputs[i]);
-    if (!status.ok())
-      status = std::move(status).while_doing("writing output '" +
-                                             std::string(regie_model_output(model, i).name) + "'");
+  // All or none. Each is an open file until all are written.
+  if (rlimit files; ::getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    (void)::setrlimit(RLIMIT_NOFILE, &files);
   }
-  for (const std::string& name : used) {
-    if (!status.ok()) break;
-    fs::rename(staging + "/" + name, folder + "/" + name, error);
-    if (error) status = io_error("cannot be put in its place: " + error.message(), folder + "/" + name);
+  std::set<std::string> used;
+  std::vector<PendingFile> written;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string output = regie_model_output(model, i).name;
+    std::string name = file_name(output);
+    while (!used.insert(name).second) name = "_" + name;
+    auto file = pending_npy(folder + "/" + name, outputs[i]);
+    if (!file.ok()) return std::move(file).status().while_doing("writing output '" + output + "'");
+    written.push_back(std::move(file).value());
   }
-  fs::remove_all(staging, error);
-  return status;
+  for (PendingFile& file : written) REGIE_TRY(file.put_in_place());
+  return {};
 }
 
 int run_model(const std::string& path, const po::variables_map& values) {
-  InputChoice choice;
-  if (values.count("random")) choice.seed = values["random"].as<uint64_t>();
+  std::optional<uint64_t> seed;
+  if (values.count("random")) seed = values["random"].as<uint64_t>();
   Opened opened;
-  if (int code = open_model(path, values, choice, &opened)) return code;
+  if (int code = open_model(path, values, seed, &opened)) return code;
   const regie_model* model = opened.model.get();
   std::vector<regie_tensor> outputs(regie_model_output_count(model));
   if (regie_status s = opened.run(outputs)) return report_api(s);
@@ -93,21 +85,17 @@ int run_model(const std::string& path, const po::variables_map& values) {
 
 int command_run(const Arguments& arguments) {
   po::options_description options("Options");
-  add_input_option(&options);
   options.add_options()(
       "random", po::value<uint64_t>(),
       "fill the other inputs with random numbers of this seed; symbolic dimensions get the size that was "
       "planned for")("output-dir", po::value<std::string>(),
                      "write each output to OUTPUT.npy in this folder");
-  add_compile_options(&options);
+  add_run_options(&options);
   po::variables_map values;
-  if (auto code =
-          parse(arguments, options,
-                {{"MODEL", "an offline model (.rgm), or a framework's model, which is compiled first"}},
-                "run MODEL [--input name=file.npy]... [options]",
-                "  regie run model.rgm --input x=image.npy --output-dir out\n"
-                "  regie run model.onnx --random 1 --target host_and_null",
-                &values))
+  if (auto code = parse(arguments, options, {kModelToRun}, "run MODEL [--input name=file.npy]... [options]",
+                        "  regie run model.rgm --input x=image.npy --output-dir out\n"
+                        "  regie run model.onnx --random 1 --target host_and_null",
+                        &values))
     return *code;
   return run_model(values["MODEL"].as<std::string>(), values);
 }

@@ -232,8 +232,8 @@ class Verifier {
 
 }  // namespace
 
-std::optional<std::string> find_fault(const Graph& graph, bool shapes_known) {
-  Verifier verifier(graph, shapes_known);
+std::optional<std::string> find_fault(const Graph& graph) {
+  Verifier verifier(graph, false);
   Status s = verifier.run();
   if (s.ok()) s = verifier.check_aliases();
   return s.ok() ? std::nullopt : std::optional<std::string>(s.message());

@@ -25,6 +25,6 @@ struct VerifyOptions {
 // cycles; data bytes match types. A failure has the node's description.
 Status verify(const Graph& graph, const VerifyOptions& options = {});
 // The same but for schemas: what is wrong, or nothing. For graphs that a user wrote.
-std::optional<std::string> find_fault(const Graph& graph, bool shapes_known = false);
+std::optional<std::string> find_fault(const Graph& graph);
 
 }  // namespace regie

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 
+#include "model/packing_check.h"
 #include "passes/compile_state.h"
 #include "passes/structural.h"
 
@@ -237,24 +238,14 @@ std::string buffer_name(const CompileState& state, const PlannedBuffer& b) {
 
 // Who is live at the step where most bytes are, and how many, in whole units of the alignment.
 void describe_peak(const CompileState& state, const std::vector<uint32_t>& members, MemoryRecord* record) {
-  std::vector<std::pair<uint64_t, int64_t>> changes;
+  std::vector<PackedBuffer> packed;
   for (uint32_t i : members) {
     const PlannedBuffer& b = state.buffers[i];
-    const auto whole = static_cast<int64_t>((b.size + kAlignment - 1) / kAlignment * kAlignment);
-    changes.emplace_back(b.lower, whole);
-    changes.emplace_back(b.upper, -whole);
+    packed.push_back({b.lower, b.upper, (b.size + kAlignment - 1) / kAlignment * kAlignment, 1, b.offset});
   }
-  std::sort(changes.begin(), changes.end());
-  int64_t live = 0, most = -1;
-  for (size_t i = 0; i < changes.size(); ++i) {
-    live += changes[i].second;
-    bool last_of_step = i + 1 == changes.size() || changes[i + 1].first != changes[i].first;
-    if (last_of_step && live > most) {
-      most = live;
-      record->peak_step = changes[i].first;
-    }
-  }
-  record->lower_bound = static_cast<uint64_t>(std::max<int64_t>(most, 0));
+  const PackingFacts facts = packing_facts(packed);
+  record->peak_step = facts.most_at;
+  record->lower_bound = facts.most_live;
   std::vector<uint32_t> holders;
   for (uint32_t i : members)
     if (state.buffers[i].lower <= record->peak_step && record->peak_step < state.buffers[i].upper)

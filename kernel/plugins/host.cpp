@@ -232,7 +232,7 @@ Result<std::shared_ptr<PluginHost>> PluginHost::create(std::vector<std::string> 
     manifest->path = "(linked in) " + manifest->name;
     impl.add(std::move(manifest).value(), linked.entry);
   }
-  for (const PluginProblem& p : impl.problems) log(REGIE_LOG_WARNING, "plug-ins", p.path + ": " + p.message);
+  for (const PluginProblem& p : impl.problems) log(REGIE_LOG_WARNING, "plug-ins", p.message);
   return host;
 }
 

@@ -6,7 +6,7 @@ namespace regie {
 
 class Binder {
  public:
-  Binder(const SessionCore& core, std::shared_ptr<const ShapePlan> plan,
+  Binder(const SessionCore& core, std::unique_ptr<const ShapePlan> plan,
          std::vector<std::unique_ptr<RunStream>>& streams)
       : core_(core), model_(*core.model), streams_(streams), bound_(new Bound) {
     bound_->plan = std::move(plan);
@@ -191,7 +191,7 @@ class Binder {
   std::unique_ptr<Bound> bound_;
 };
 
-Result<std::unique_ptr<Bound>> Bound::make(const SessionCore& core, std::shared_ptr<const ShapePlan> plan,
+Result<std::unique_ptr<Bound>> Bound::make(const SessionCore& core, std::unique_ptr<const ShapePlan> plan,
                                            std::vector<std::unique_ptr<RunStream>>& streams) {
   return Binder(core, std::move(plan), streams).run();
 }

@@ -61,7 +61,7 @@ struct Patch {
 class Bound {
  public:
   // `arenas` by space; `streams` outlive it.
-  static Result<std::unique_ptr<Bound>> make(const SessionCore& core, std::shared_ptr<const ShapePlan> plan,
+  static Result<std::unique_ptr<Bound>> make(const SessionCore& core, std::unique_ptr<const ShapePlan> plan,
                                              std::vector<std::unique_ptr<RunStream>>& streams);
   Bound(const Bound&) = delete;
   Bound& operator=(const Bound&) = delete;
@@ -71,7 +71,7 @@ class Bound {
   void bind_input(size_t i, const void* data) { patch(input_patches[i], data); }
   void bind_output(size_t i, void* data) { patch(output_patches[i], data); }
 
-  std::shared_ptr<const ShapePlan> plan;
+  std::unique_ptr<const ShapePlan> plan;
   std::vector<std::vector<Step>> programs;
   std::vector<Transfer> outputs;  // in order, of the outputs that no task writes
   std::vector<std::vector<Patch>> input_patches, output_patches;

@@ -61,7 +61,7 @@ struct SessionCore {
   uint64_t timeout_ns(const Device& device) const;
   uint32_t threads_of(const ModelTask& task) const;
 
-  Result<std::shared_ptr<const ShapePlan>> make_plan(std::vector<int64_t> symbols);
+  Result<std::unique_ptr<const ShapePlan>> make_plan(std::vector<int64_t> symbols);
 };
 
 Result<std::shared_ptr<SessionCore>> make_core(std::shared_ptr<const Model> model,

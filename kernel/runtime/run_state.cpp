@@ -84,7 +84,7 @@ Status RunState::find_bound(std::span<const regie_tensor> inputs, Bound** bound)
     if (last_ == oldest->get()) last_ = nullptr;
     bounds_.erase(oldest);
   }
-  REGIE_ASSIGN(std::shared_ptr<const ShapePlan> plan, core_->make_plan(std::move(symbols)));
+  REGIE_ASSIGN(std::unique_ptr<const ShapePlan> plan, core_->make_plan(std::move(symbols)));
   REGIE_ASSIGN(std::unique_ptr<Bound> made, Bound::make(*core_, std::move(plan), streams_));
   ++statistics_.shapes_prepared;
   statistics_.last_shape_change = shape_change(inputs);

@@ -15,9 +15,9 @@ class Planner {
       : core_(core),
         model_(*core.model),
         symbols_(std::move(symbols)),
-        plan_(std::make_shared<ShapePlan>()) {}
+        plan_(std::make_unique<ShapePlan>()) {}
 
-  Result<std::shared_ptr<const ShapePlan>> run() {
+  Result<std::unique_ptr<const ShapePlan>> run() {
     REGIE_ASSIGN(plan_->shapes, evaluate_shapes(model_, std::move(symbols_)));
     for (uint32_t t = 0; t < model_.types.size(); ++t) {
       REGIE_ASSIGN(std::vector<int64_t> dims, dims_at(model_, t, plan_->shapes));
@@ -42,7 +42,7 @@ class Planner {
     plan_->offsets = std::move(placement.offsets);
     plan_->space_bytes = std::move(placement.space_bytes);
     REGIE_TRY(place_scratch(placement.sizes));
-    return std::shared_ptr<const ShapePlan>(std::move(plan_));
+    return std::unique_ptr<const ShapePlan>(std::move(plan_));
   }
 
  private:
@@ -217,14 +217,14 @@ class Planner {
   const SessionCore& core_;
   const Model& model_;
   std::vector<int64_t> symbols_;
-  std::shared_ptr<ShapePlan> plan_;
+  std::unique_ptr<ShapePlan> plan_;
   std::vector<Need> needs_;
   std::vector<uint64_t> scratch_needed_;  // by buffer
 };
 
 }  // namespace
 
-Result<std::shared_ptr<const ShapePlan>> SessionCore::make_plan(std::vector<int64_t> symbols) {
+Result<std::unique_ptr<const ShapePlan>> SessionCore::make_plan(std::vector<int64_t> symbols) {
   std::lock_guard lock(prepare_mutex);
   return Planner(*this, std::move(symbols)).run();
 }

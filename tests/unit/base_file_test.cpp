@@ -119,6 +119,25 @@ TEST_F(BaseFile, WritesCompletelyOrNotAtAll) {
   EXPECT_EQ(entries(), 1u);
 }
 
+TEST_F(BaseFile, SeveralFilesOrNone) {
+  put("a", "old");
+  const auto text = [](const AppendBytes& append) { return append("new", 3); };
+  {
+    auto a = PendingFile::write(path("a"), text), b = PendingFile::write(path("b"), text);
+    ASSERT_TRUE(a.ok() && b.ok());
+    EXPECT_EQ(get("a"), "old");
+    EXPECT_FALSE(fs::exists(path("b")));
+  }
+  EXPECT_EQ(get("a"), "old");
+  EXPECT_EQ(entries(), 1u);  // nothing is left of what was not put in its place
+  EXPECT_FALSE(PendingFile::write(path(std::string(300, 'z')), text).ok());
+  auto a = PendingFile::write(path("a"), text), b = PendingFile::write(path("b"), text);
+  ASSERT_TRUE(a.ok() && b.ok());
+  ASSERT_TRUE(a->put_in_place().ok() && b->put_in_place().ok());
+  EXPECT_EQ(get("a") + get("b"), "newnew");
+  EXPECT_EQ(entries(), 2u);
+}
+
 TEST_F(BaseFile, KeepsModeAndLinks) {
   put("real", "old");
   ASSERT_EQ(chmod(path("real").c_str(), 0640), 0);
