@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "plugins/host.h"
+#include "support/provider.h"
 
 namespace regie::test {
 
@@ -86,14 +86,7 @@ inline void check_offsets(const Buffers& b, const Conflicts& conflicts, const st
 
 class Planner {
  public:
-  explicit Planner(const std::string& name) : name_(name) {
-    auto host = PluginHost::create();
-    EXPECT_TRUE(host.ok()) << host.status().to_string();
-    host_ = *host;
-    auto planner = host_->memory(name);
-    EXPECT_TRUE(planner.ok()) << planner.status().to_string();
-    planner_ = *planner;
-  }
+  explicit Planner(const std::string& name) : name_(name), planner_(&PluginHost::memory, name) {}
 
   Status plan(const Buffers& buffers, uint64_t capacity = UINT64_MAX, uint64_t budget = 0,
               const Options& options = {}, const Conflicts& conflicts = {}) {
@@ -120,8 +113,7 @@ class Planner {
 
  private:
   std::string name_;
-  std::shared_ptr<PluginHost> host_;
-  Provider<regie_memory_table> planner_;
+  Provided<regie_memory_table> planner_;
 };
 
 }  // namespace regie::test

@@ -1,7 +1,7 @@
 // The default placer, through its C table, with engines whose answers the test makes up.
 #include <gtest/gtest.h>
 
-#include "plugins/host.h"
+#include "support/provider.h"
 #include "text/text.h"
 
 namespace regie {
@@ -17,15 +17,6 @@ constexpr Answer kNo{false, false, 0, "not in its list"};
 
 class PlaceByPriority : public ::testing::Test {
  protected:
-  void SetUp() override {
-    auto host = PluginHost::create();
-    ASSERT_TRUE(host.ok()) << host.status().to_string();
-    host_ = *host;
-    auto found = host_->placer("place-by-priority");
-    ASSERT_TRUE(found.ok()) << found.status().to_string();
-    placer_ = *found;
-  }
-
   // `answers`: a row a node in program order; `forced`: an engine a node, REGIE_NONE where free.
   Status place(std::string_view text, const std::vector<std::vector<Answer>>& answers,
                std::vector<uint32_t> forced = {}) {
@@ -66,8 +57,7 @@ class PlaceByPriority : public ::testing::Test {
                        [&] { return placer_.table->place(placer_.index, host_table(), nullptr, &p); });
   }
 
-  std::shared_ptr<PluginHost> host_;
-  Provider<regie_placer_table> placer_;
+  test::Provided<regie_placer_table> placer_{&PluginHost::placer, "place-by-priority"};
 
  public:
   std::vector<uint32_t> engine;

@@ -183,7 +183,7 @@ TEST_F(PlanGreedy, MoreBudgetIsNeverWorse) {
 // How long that takes is measured by tests/bench/memory.py; a planner with lists of pairs would not come to
 // an end.
 TEST_F(PlanGreedy, ManyBuffers) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef __SANITIZE_ADDRESS__  // which makes it many times slower; the same checks
   constexpr uint64_t kMany = 15000;
 #else
   constexpr uint64_t kMany = 60000;

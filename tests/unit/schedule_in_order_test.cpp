@@ -5,7 +5,7 @@
 #include <random>
 
 #include "ir/graph.h"
-#include "plugins/host.h"
+#include "support/provider.h"
 
 namespace regie {
 namespace {
@@ -23,15 +23,6 @@ struct Recorded {
 
 class ScheduleInOrder : public ::testing::Test {
  protected:
-  void SetUp() override {
-    auto host = PluginHost::create();
-    ASSERT_TRUE(host.ok()) << host.status().to_string();
-    host_ = *host;
-    auto found = host_->scheduler("schedule-in-order");
-    ASSERT_TRUE(found.ok()) << found.status().to_string();
-    scheduler_ = *found;
-  }
-
   Status schedule(const Instance& x, uint32_t devices, uint32_t max_events = 0) {
     Graph graph;
     std::vector<regie_schedule_task> tasks;
@@ -92,8 +83,7 @@ class ScheduleInOrder : public ::testing::Test {
     return before;
   }
 
-  std::shared_ptr<PluginHost> host_;
-  Provider<regie_scheduler_table> scheduler_;
+  test::Provided<regie_scheduler_table> scheduler_{&PluginHost::scheduler, "schedule-in-order"};
   Recorded recorded_;
 };
 
