@@ -21,17 +21,9 @@ import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper
 
+from compare_worker import Option, Tensor
+
 ort.set_default_logger_severity(4)
-
-
-class Tensor(ctypes.Structure):
-    _fields_ = [("elem", ctypes.c_uint16), ("reserved", ctypes.c_uint16), ("rank", ctypes.c_int32),
-                ("dims", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.c_void_p), ("data", ctypes.c_void_p),
-                ("bytes", ctypes.c_uint64)]
-
-
-class Option(ctypes.Structure):
-    _fields_ = [("key", ctypes.c_char_p), ("value", ctypes.c_char_p)]
 
 
 class Regie:

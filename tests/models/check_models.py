@@ -25,9 +25,9 @@ import numpy as np
 import onnx
 import onnxruntime
 
+from inputs import random_inputs
+
 PARTS = ("every", "survivors", "offline", "plain")
-# Inputs that must mean something: the vocabulary and the two segments of an encoder, the mask of its words.
-INTEGERS = {"input_ids": 30522, "token_type_ids": 2, "attention_mask": 2}
 VALUE = re.compile(r'%(?:"((?:[^"\\]|\\.)*)"|([^\s:,()="]+))(?=: )')
 
 
@@ -36,27 +36,6 @@ def run(command):
     if done.returncode:
         raise RuntimeError(f"exit {done.returncode}: {' '.join(map(str, command))}\n{done.stderr.strip()[-1500:]}")
     return done.stdout
-
-
-def random_inputs(model, shapes):
-    random = np.random.default_rng(7)
-    inputs = {}
-    weights = {w.name for w in model.graph.initializer}
-    for value in model.graph.input:
-        if value.name in weights:
-            continue
-        kind = value.type.tensor_type
-        dims = shapes.get(value.name) or [d.dim_value for d in kind.shape.dim]
-        if not all(d > 0 for d in dims):
-            raise RuntimeError(f"input {value.name} has the shape {dims}: fix it with --shape")
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
-        if dtype == np.bool_:
-            inputs[value.name] = random.integers(0, 2, dims).astype(bool)
-        elif np.issubdtype(dtype, np.integer):
-            inputs[value.name] = random.integers(0, INTEGERS.get(value.name, 10), dims).astype(dtype)
-        else:
-            inputs[value.name] = random.standard_normal(dims).astype(dtype)
-    return inputs
 
 
 def with_outputs(model, names):
@@ -107,7 +86,7 @@ class Check:
     def __init__(self, regie, path, work, shapes):
         self.regie, self.path, self.work, self.shapes = regie, path, work, shapes
         self.model = onnx.load(path)
-        self.inputs = random_inputs(self.model, shapes)
+        self.inputs = random_inputs(self.model, 7, lambda name, dims: shapes.get(name) or dims)
         self.input_options = []
         for name, value in self.inputs.items():
             np.save(work / f"input_{len(self.input_options)}.npy", value)

@@ -109,8 +109,9 @@ def main():
         try:
             for arguments in ([], ["--threads", "2"]):
                 got = run(options.regie, folder, proto, graph.inputs, graph.outputs, arguments)
+                found += [f"{n}: {got[n].shape}, not {w.shape}" for n, w in zip(graph.outputs, want) if got[n].shape != w.shape]
                 found += [f"{n}: off by {np.abs(got[n] - w).max()}" for n, w in zip(graph.outputs, want)
-                          if not np.allclose(got[n], w, rtol=1e-5, atol=1e-6)]
+                          if got[n].shape == w.shape and not np.allclose(got[n], w, rtol=1e-5, atol=1e-6)]
             (less, tasks), (plain, all_tasks) = (bound(options.regie, f"{folder}/model.onnx", a) for a in ([], copying))
             saved += all_tasks - tasks
             if less > plain:

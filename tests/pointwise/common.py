@@ -4,17 +4,14 @@ import subprocess
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
-
-NUMBERS = {np.dtype(np.float32): 1, np.dtype(np.uint8): 2, np.dtype(np.int8): 3, np.dtype(np.uint16): 4,
-           np.dtype(np.int16): 5, np.dtype(np.int32): 6, np.dtype(np.int64): 7, np.dtype(np.bool_): 9,
-           np.dtype(np.float16): 10, np.dtype(np.float64): 11, np.dtype(np.uint32): 12, np.dtype(np.uint64): 13}
+from onnx import helper, numpy_helper
 
 
 def model(nodes, inputs, outputs, constants=None, dims=None):
     """`inputs`: name -> array; `dims`: name -> dimensions with symbols, else those of the array. `outputs`: names."""
     dims = dims or {}
-    made = [helper.make_tensor_value_info(n, NUMBERS[a.dtype], dims.get(n, a.shape)) for n, a in inputs.items()]
+    made = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), dims.get(n, a.shape))
+            for n, a in inputs.items()]
     results = [onnx.ValueInfoProto(name=n) for n in outputs]
     initial = [numpy_helper.from_array(a, n) for n, a in (constants or {}).items()]
     graph = helper.make_graph(nodes, "g", made, results, initial)

@@ -30,8 +30,7 @@ KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted", "light")
 SECONDS = 120
 # Tests whose expected values are less exact than the suite's tolerance: the absolute tolerance that they are good for, and why.
 INEXACT = {
-    f"test_dft{kind}{opset}": (1e-6, "expected is NumPy's rounding in single precision where the exact value is 0")
-    for kind in ("", "_axis", "_inverse", "_irfft", "_rfft") for opset in ("", "_opset19")
+    "test_dft_inverse_opset19": (1e-6, "expected is NumPy's rounding in single precision where the exact value is 0"),
 }
 
 
@@ -90,7 +89,7 @@ def ports_of(model):
 
 def one(engine, model, sets, rtol, atol):
     """What became of one test: (outcome, words)."""
-    if not sets:
+    if not sets or not all(outputs for _, outputs in sets):
         return "wrong", "the suite has no data for it"
     for inputs, outputs in sets:
         try:
