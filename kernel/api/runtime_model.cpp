@@ -169,7 +169,8 @@ regie_status regie_model_load(const char* path, regie_model** model) {
     if (!path || !model)
       return invalid_input("regie_model_load: a path and a place for the model are needed");
     *model = nullptr;
-    REGIE_ASSIGN(std::shared_ptr<const regie::Model> loaded, regie::load_model(path));
+    REGIE_ASSIGN(std::shared_ptr<const regie::Model> loaded,
+                 regie::load_model(path, regie::WeightChecking::kInBackground));
     *model = new regie_model(std::move(loaded));
     return {};
   });

@@ -11,7 +11,7 @@ uint64_t hash64(const void* data, size_t size) { return XXH3_64bits(data, size);
 
 uint64_t hash64(HashPiece bytes, const std::function<void(HashPiece)>& next,
                 const std::function<void(HashPiece)>& done) {
-  constexpr size_t kPiece = size_t{4} << 20;
+  constexpr size_t kPiece = size_t{1} << 20;
   std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), XXH3_freeState);
   if (!state) throw std::bad_alloc();
   XXH3_64bits_reset(state.get());

@@ -16,6 +16,7 @@ bool looks_like_model_file(std::span<const std::byte> head) {
 }
 
 Status save_model(const Model& model, const std::string& path) {
+  if (model.weight_check) REGIE_TRY(model.weight_check->wait());
   REGIE_ASSIGN(const WireModel wire, to_wire(model));
   const Section sections[] = {
       {static_cast<uint32_t>(SectionKind::kModel), 0, std::as_bytes(std::span(wire.model))},
@@ -42,9 +43,9 @@ Status save_model(const Model& model, const std::string& path) {
 
 namespace {
 
-Result<std::shared_ptr<const Model>> load(std::span<const std::byte> file, std::shared_ptr<const void> owner,
-                                          const std::string& path, bool mapped) {
-  REGIE_ASSIGN(const std::vector<Section> sections, read_sections(file, path, mapped));
+Result<std::shared_ptr<Model>> load(std::span<const std::byte> file, std::shared_ptr<const void> owner,
+                                    const std::string& path, UncheckedWeights* weights) {
+  REGIE_ASSIGN(const std::vector<Section> sections, read_sections(file, path, weights));
   const Section* found[6] = {};
   for (const Section& s : sections) {
     if (s.kind >= 1 && s.kind <= 5)
@@ -81,21 +82,41 @@ Result<std::shared_ptr<const Model>> load(std::span<const std::byte> file, std::
     status.set_where(path);
     return std::move(status).while_doing("loading the model");
   }
-  return std::shared_ptr<const Model>(std::move(model));
+  return model;
+}
+
+// The parts of the weights that tasks read, ascending; the portable copies of packed ones are not among them.
+MappedParts read_by_tasks(const Model& model) {
+  std::vector<bool> used(model.weights.size());
+  for (const ModelProgram& p : model.programs)
+    for (const ModelTask& t : p.tasks)
+      for (size_t i = 0; i < t.operands.size(); ++i)
+        if (const uint32_t w = weight_read(t, i); w != REGIE_NONE) used[w] = true;
+  MappedParts parts;
+  for (uint32_t w = 0; w < used.size(); ++w)
+    if (used[w]) parts.push_back(model.weight_bytes.subspan(model.weights[w].offset, model.weights[w].size));
+  std::sort(parts.begin(), parts.end(), [](auto a, auto b) { return a.data() < b.data(); });
+  return parts;
 }
 
 }  // namespace
 
-// Checking the weights reads all of them, the portable copies too, which a run does not: what no kernel
-// touches takes no memory.
-Result<std::shared_ptr<const Model>> load_model(const std::string& path) {
+Result<std::shared_ptr<const Model>> load_model(const std::string& path, WeightChecking weights) {
+  constexpr size_t kSmall = size_t{1} << 20;  // read sooner than a thread is there
   REGIE_ASSIGN(const MappedFile file, MappedFile::open(path));
-  return load(file.bytes(), file.owner(), path, true);
+  UncheckedWeights unchecked;
+  REGIE_ASSIGN(std::shared_ptr<Model> model, load(file.bytes(), file.owner(), path, &unchecked));
+  if (weights == WeightChecking::kInBackground && unchecked.bytes.size() > kSmall)
+    model->weight_check = WeightCheck::begin(unchecked, read_by_tasks(*model), file.owner(), path);
+  else
+    REGIE_TRY(check_weights(unchecked, {}, path));
+  return std::shared_ptr<const Model>(std::move(model));
 }
 
 Result<std::shared_ptr<const Model>> load_model(std::span<const std::byte> file,
                                                 std::shared_ptr<const void> owner, const std::string& path) {
-  return load(file, std::move(owner), path, false);
+  REGIE_ASSIGN(std::shared_ptr<Model> model, load(file, std::move(owner), path, nullptr));
+  return std::shared_ptr<const Model>(std::move(model));
 }
 
 }  // namespace regie

@@ -18,7 +18,11 @@ Status save_model(const Model& model, const std::string& path);
 // Maps the file. CORRUPT names the section whose checksum or length is wrong; INVALID_MODEL if it is no .rgm;
 // UNSUPPORTED for a newer format, with both versions and what to do. Every index and range in it is checked,
 // so that a well-checksummed but hostile file cannot make the runtime read outside.
-Result<std::shared_ptr<const Model>> load_model(const std::string& path);
+// `kInBackground`: the model's `weight_check` tells later whether the weights' checksum is right, and must be
+// asked before anything that was made from them is given out.
+enum class WeightChecking : uint8_t { kAtOnce, kInBackground };
+Result<std::shared_ptr<const Model>> load_model(const std::string& path,
+                                                WeightChecking weights = WeightChecking::kAtOnce);
 // The same from bytes that `owner` keeps alive; `name` for messages.
 Result<std::shared_ptr<const Model>> load_model(std::span<const std::byte> bytes,
                                                 std::shared_ptr<const void> owner, const std::string& name);

@@ -23,6 +23,8 @@
 
 namespace regie {
 
+class WeightCheck;
+
 // A size or dimension: >= 0 constant, < 0: -(index + 1) into Model::expressions.
 using ModelDim = int64_t;
 
@@ -133,6 +135,12 @@ struct ModelTask {
   uint64_t step = 0;                 // in the linearised program: the unit of buffer lifetimes
 };
 
+// The weight that the task reads as operand `i`, or REGIE_NONE.
+inline uint32_t weight_read(const ModelTask& task, size_t i) {
+  if (!task.kernel_weights.empty() && task.kernel_weights[i] != REGIE_NONE) return task.kernel_weights[i];
+  return task.operands[i].kind == Arg::kWeight ? task.operands[i].index : REGIE_NONE;
+}
+
 struct ModelProgram {
   std::vector<ModelTask> tasks;  // in issue order
 };
@@ -168,6 +176,7 @@ struct Model {
 
   std::span<const std::byte> weight_bytes;
   std::shared_ptr<const void> weight_owner;
+  std::shared_ptr<const WeightCheck> weight_check;  // NULL: the bytes are known to be right
 
   std::string portable_graph;                          // .rg text after import; constants as digests
   std::map<std::string, uint32_t> portable_constants;  // digest -> weight

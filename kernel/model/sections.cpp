@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/file.h"
 #include "base/hash.h"
 #include "model/file.h"
 
@@ -13,6 +12,7 @@ namespace {
 
 constexpr size_t kVersionAt = 8, kCountAt = 12, kTotalAt = 16, kChecksumAt = 24;
 constexpr uint32_t kMaxSections = 1024;
+constexpr const char* kAgain = "copy or compile the file again";
 
 void put(std::string* out, size_t at, uint64_t value, size_t bytes) {
   for (size_t i = 0; i < bytes; ++i) (*out)[at + i] = static_cast<char>(value >> (8 * i));
@@ -86,9 +86,16 @@ Layout lay_out(std::span<const Section> sections, uint32_t format_version) {
   return layout;
 }
 
+Status check_sum(uint32_t kind, uint64_t actual, uint64_t expected, const std::string& path) {
+  if (actual == expected) return {};
+  return corrupt("section " + section_name(kind) + " is damaged: its checksum is " + hex(actual) + ", not " +
+                     hex(expected) + "; " + kAgain,
+                 path);
+}
+
 Result<std::vector<Section>> read_sections(std::span<const std::byte> file, const std::string& path,
-                                           bool mapped) {
-  const std::string again = "copy or compile the file again";
+                                           UncheckedWeights* weights) {
+  const std::string again = kAgain;
   if (!looks_like_model_file(file))
     return invalid_model(file.empty() ? "the file is empty; compile the model again"
                                       : "this is not a Regie model file (.rgm): it does not begin with " +
@@ -137,12 +144,10 @@ Result<std::vector<Section>> read_sections(std::span<const std::byte> file, cons
       return corrupt(name + " is not on a page boundary; " + again, path);
     if (!gap_is_zero(at, offset)) return corrupt("the bytes before " + name + " are damaged; " + again, path);
     s.bytes = file.subspan(offset, size);
-    const bool drop = mapped && s.kind == static_cast<uint32_t>(SectionKind::kWeights);
-    const uint64_t actual = drop ? hash64(s.bytes, MappedFile::expect, MappedFile::forget)
-                                 : hash64(s.bytes.data(), s.bytes.size());
-    if (actual != sum)
-      return corrupt(
-          name + " is damaged: its checksum is " + hex(actual) + ", not " + hex(sum) + "; " + again, path);
+    if (weights && s.kind == static_cast<uint32_t>(SectionKind::kWeights))
+      *weights = {s.bytes, sum};
+    else
+      REGIE_TRY(check_sum(s.kind, hash64(s.bytes.data(), s.bytes.size()), sum, path));
     for (const Section& other : sections)
       if (other.kind == s.kind) return corrupt(name + " stands there twice; " + again, path);
     at = offset + size;

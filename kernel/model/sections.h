@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "model/weight_check.h"
 
 namespace regie {
 
@@ -38,9 +39,12 @@ struct Layout {
 };
 Layout lay_out(std::span<const Section> sections, uint32_t format_version);
 
+// CORRUPT if the checksum of a section is not what the file says.
+Status check_sum(uint32_t kind, uint64_t actual, uint64_t expected, const std::string& path);
+
 // Checks magic, version, lengths, every checksum, and that the gaps are zero. `path` for messages.
-// `mapped`: `file` is a mapping, of which the weights do not stay in memory for having been checked.
+// `weights`: not NULL: the weights' checksum is left to the caller.
 Result<std::vector<Section>> read_sections(std::span<const std::byte> file, const std::string& path,
-                                           bool mapped = false);
+                                           UncheckedWeights* weights = nullptr);
 
 }  // namespace regie

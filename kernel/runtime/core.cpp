@@ -99,13 +99,8 @@ Status place_weights(SessionCore* core) {
   for (const ModelProgram& p : model.programs)
     for (const ModelTask& t : p.tasks) {
       if (t.kind != TaskKind::kLaunch) continue;
-      for (size_t i = 0; i < t.operands.size(); ++i) {
-        const uint32_t packed = t.kernel_weights.empty() ? REGIE_NONE : t.kernel_weights[i];
-        if (packed != REGIE_NONE)
-          used[t.device].insert(packed);
-        else if (t.operands[i].kind == Arg::kWeight)
-          used[t.device].insert(t.operands[i].index);
-      }
+      for (size_t i = 0; i < t.operands.size(); ++i)
+        if (const uint32_t w = weight_read(t, i); w != REGIE_NONE) used[t.device].insert(w);
     }
   core->weights.resize(model.devices.size());
   for (uint32_t d = 0; d < model.devices.size(); ++d) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/weight_check.h"
+
 namespace regie {
 
 Result<std::unique_ptr<RunState>> RunState::make(SessionCore* core) {
@@ -96,6 +98,15 @@ Status RunState::find_bound(std::span<const regie_tensor> inputs, Bound** bound)
 }
 
 Status RunState::run(std::span<const regie_tensor> inputs, std::span<regie_tensor> outputs) {
+  Status ran = run_trusting(inputs, outputs);
+  if (weights_sound_) return ran;
+  // Whatever came of damaged weights, a failure too, is not what is to be said.
+  if (const auto& check = core_->model->weight_check) REGIE_TRY(check->wait());
+  weights_sound_ = true;
+  return ran;
+}
+
+Status RunState::run_trusting(std::span<const regie_tensor> inputs, std::span<regie_tensor> outputs) {
   const Model& m = *core_->model;
   if (inputs.size() != m.inputs.size())
     return invalid_input("the model has " + std::to_string(m.inputs.size()) + " inputs, but " +

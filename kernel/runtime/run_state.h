@@ -41,6 +41,7 @@ class RunState {
   std::string shape_change(std::span<const regie_tensor> inputs) const;
 
   // run_state.cpp
+  Status run_trusting(std::span<const regie_tensor> inputs, std::span<regie_tensor> outputs);
   Status find_bound(std::span<const regie_tensor> inputs, Bound** bound);
   Status fit_arenas(const ShapePlan& plan);
   Status renew_streams();
@@ -73,6 +74,7 @@ class RunState {
   std::vector<Step*> issued_;  // of this run, in order
   std::vector<TaskTime> times_;
   std::vector<int64_t> clock_offsets_;  // by device: host's clock less its own, of this run
+  bool weights_sound_ = false;          // the model's check of them has been waited for
   bool profiling_ = false;
   bool failed_ = false;     // errors stick to streams: new ones are needed
   bool timed_out_ = false;  // work may still be going on

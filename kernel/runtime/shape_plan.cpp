@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/parallel.h"
 #include "model/plan_check.h"
 #include "runtime/core.h"
 
@@ -31,8 +32,9 @@ class Planner {
     for (uint32_t p = 0; p < model_.programs.size(); ++p) {
       plan_->tasks[p].resize(model_.programs[p].tasks.size());
       for (uint32_t t = 0; t < model_.programs[p].tasks.size(); ++t)
-        if (model_.programs[p].tasks[t].kind == TaskKind::kLaunch) REGIE_TRY(prepare(p, t));
+        if (model_.programs[p].tasks[t].kind == TaskKind::kLaunch) needs_.push_back({p, t, 0});
     }
+    REGIE_TRY(prepare_all());
     REGIE_ASSIGN(Placement placement, place_buffers(model_, plan_->shapes, scratch_needed_));
     Status placed = core_.options.check_plans ? check_placement(model_, placement, plan_->bytes) : Status();
     if (!placed.ok())
@@ -56,7 +58,27 @@ class Planner {
     return t;
   }
 
-  Status prepare(uint32_t p, uint32_t index) {
+  // A library may take a tenth of a millisecond and more to generate a kernel's code, so on all processors.
+  Status prepare_all() {
+    constexpr size_t kGrain = 4;  // below, starting a thread takes longer
+    std::vector<Status> made(needs_.size());
+    for_each_parallel(needs_.size(), kGrain, [&](size_t i) { made[i] = prepare(needs_[i]); });
+    for (Status& s : made) REGIE_TRY(std::move(s));
+    std::erase_if(needs_, [](const Need& n) { return n.bytes == 0; });
+    for (const Need& n : needs_) {
+      const uint32_t scratch = model_.programs[n.program].tasks[n.task].scratch;
+      if (scratch != REGIE_NONE) scratch_needed_[scratch] = std::max(scratch_needed_[scratch], n.bytes);
+    }
+    return {};
+  }
+
+  struct Need {
+    uint32_t program, task;
+    uint64_t bytes;  // of scratch
+  };
+
+  Status prepare(Need& need) {
+    const uint32_t p = need.program, index = need.task;
     const ModelTask& task = model_.programs[p].tasks[index];
     const Device& device = *core_.devices[task.device];
     bool computes = false;
@@ -80,12 +102,11 @@ class Planner {
     }
     for (const Arg& a : task.results) results.push_back(tensor(a));
     regie_executable* executable = nullptr;
-    uint64_t scratch = 0;
     Status status = device.call([&] {
       return device.table().prepare(core_.loaded[core_.loaded_of[task.kernel]].get(), operands.data(),
                                     static_cast<uint32_t>(operands.size()), results.data(),
                                     static_cast<uint32_t>(results.size()), core_.threads_of(task),
-                                    &executable, &scratch);
+                                    &executable, &need.bytes);
     });
     if (status.ok() && !executable)
       status = bad_plugin(device.title() + " prepared a kernel, but gave nothing");
@@ -96,12 +117,7 @@ class Planner {
                        symbols_text(model_, plan_->shapes.symbols))
           .while_doing(task_story(model_, p, index, device));
     }
-    TaskPlan& to = plan_->tasks[p][index];
-    to.executable = Executable(device, executable);
-    if (scratch == 0) return {};
-    needs_.push_back({p, index, scratch});
-    if (task.scratch != REGIE_NONE)
-      scratch_needed_[task.scratch] = std::max(scratch_needed_[task.scratch], scratch);
+    plan_->tasks[p][index].executable = Executable(device, executable);
     return {};
   }
 
@@ -210,15 +226,11 @@ class Planner {
     return {};
   }
 
-  struct Need {
-    uint32_t program, task;
-    uint64_t bytes;
-  };
   const SessionCore& core_;
   const Model& model_;
   std::vector<int64_t> symbols_;
   std::unique_ptr<ShapePlan> plan_;
-  std::vector<Need> needs_;
+  std::vector<Need> needs_;               // tasks to make ready, then those with scratch
   std::vector<uint64_t> scratch_needed_;  // by buffer
 };
 

@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "model/sections.h"
+#include "model/weight_check.h"
 #include "support/model_builder.h"
 
 namespace regie {
@@ -127,6 +128,37 @@ TEST_F(ModelFile, RoundTrip) {
   ASSERT_EQ(l.weight_bytes.size(), 4u);
   EXPECT_EQ(*reinterpret_cast<const float*>(l.weight_bytes.data()), 5.0f);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(l.weight_bytes.data()) % 4096, 0u) << "mapped on a page";
+}
+
+// What is checked beside the work is waited for before anything made from it is given out.
+TEST_F(ModelFile, LargeWeightsAreCheckedInTheBackground) {
+  const std::shared_ptr<Model> m = sample();
+  auto bytes = std::make_shared<std::vector<std::byte>>((size_t{3} << 20) + 5);
+  std::memcpy(bytes->data(), m->weight_bytes.data(), m->weight_bytes.size());
+  m->weight_bytes = *bytes;
+  ASSERT_TRUE(save_model(*m, path_).ok());
+  const std::string good = read(path_);
+  // In a weight that a task reads, in bytes that nothing reads, and in the last one.
+  const size_t weights = good.size() - bytes->size();
+  for (const size_t at : {size_t{0}, weights, weights + (size_t{2} << 20), good.size() - 1}) {
+    std::string bad = good;
+    if (at) bad[at] = static_cast<char>(bad[at] ^ 1);
+    std::ofstream(path_, std::ios::binary) << bad;
+    EXPECT_EQ(load_model(path_).ok(), at == 0) << at;
+    Result<std::shared_ptr<const Model>> r = load_model(path_, WeightChecking::kInBackground);
+    ASSERT_TRUE(r.ok()) << r.status().to_string();
+    ASSERT_NE((*r)->weight_check, nullptr);
+    const std::string copy = path_ + ".copy";
+    const Status saved = save_model(**r, copy);
+    for (const Status& s : {(*r)->weight_check->wait(), saved}) {
+      EXPECT_EQ(s.code(), at ? REGIE_CORRUPT : REGIE_OK) << at;
+      if (at) {
+        EXPECT_THAT(s.to_string(), HasSubstr(path_ + ": section weights is damaged"));
+      }
+    }
+    EXPECT_EQ(std::ifstream(copy).good(), at == 0);
+    std::remove(copy.c_str());
+  }
 }
 
 TEST_F(ModelFile, SameModelSameBytes) {

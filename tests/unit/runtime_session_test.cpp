@@ -5,7 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
+#include "model/file.h"
 #include "support/run_model.h"
+#include "support/scratch.h"
 
 namespace regie {
 namespace {
@@ -67,6 +71,37 @@ TEST(RuntimeSession, InlineModel) {
   ASSERT_TRUE(a.status.ok()) << a.status.to_string();
   EXPECT_THAT(a.outputs[0].values, ElementsAre(33, 66));
   EXPECT_THAT(a.outputs[0].dims, ElementsAre(2));
+}
+
+// A large file's weights are checked while the session is made ready; what came of damaged ones is not given
+// out.
+TEST(RuntimeSession, DamagedWeightsFailTheFirstRun) {
+  const test::Scratch folder;
+  const std::string path = folder.path("m.rgm");
+  std::shared_ptr<Model> made = inline_model();
+  std::vector<std::byte> bytes(size_t{2} << 20);
+  std::memcpy(bytes.data(), made->weight_bytes.data(), made->weight_bytes.size());
+  made->weight_bytes = bytes;
+  ASSERT_TRUE(save_model(*made, path).ok());
+  for (const bool damaged : {false, true}) {
+    if (damaged) {
+      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(-5, std::ios::end).put('x');
+    }
+    const std::shared_ptr<const Model> loaded = load_model(path, WeightChecking::kInBackground).value();
+    Result<std::shared_ptr<Session>> session = open(loaded);
+    ASSERT_TRUE(session.ok()) << session.status().to_string();
+    std::shared_ptr<Context> context = (*session)->acquire().value();
+    for (int turn = 0; turn < 2; ++turn) {
+      const Floats x = row({1, 2});
+      regie_tensor in = x.view(), y{};
+      const Status s = context->run({&in, 1}, {&y, 1});
+      EXPECT_EQ(s.code(), damaged ? REGIE_CORRUPT : REGIE_OK) << s.to_string();
+      if (damaged) {
+        EXPECT_THAT(s.to_string(), HasSubstr(path + ": section weights is damaged"));
+      }
+    }
+  }
 }
 
 TEST(RuntimeSession, UnalignedInputAndOutputInTheCallersMemory) {

@@ -1,11 +1,12 @@
 // Scaled dot-product attention without the whole matrix of scores: a block of rows of one head at a time, on
 // all threads, with the scores of a block in a corner of scratch that stays in the cache.
-#include <oneapi/dnnl/dnnl.h>
-
 #include <algorithm>
+#include <atomic>
+#include <memory>
 
 #include "native.h"
 #include "parallel.h"
+#include "product.h"
 #include "simd.h"
 
 namespace host_cpu {
@@ -18,9 +19,22 @@ struct Attention {
   std::vector<int64_t> lead, mask_steps;  // of the leading axes
   int64_t mask_row = 0;
   uint32_t threads = 1;
+  // Of a whole block of rows, and of the last one, which may be shorter.
+  struct Products {
+    Products(int64_t rows, const Attention& a)
+        : scores({rows, a.t, a.d, !a.keys_transposed, false}, a.threads, 1),
+          sums({rows, a.e, a.t, false, false}, a.threads, 1) {}
+    Product scores, sums;
+    uint64_t scratch_bytes() const { return std::max(scores.scratch_bytes(), sums.scratch_bytes()); }
+  };
+  std::shared_ptr<const Products> whole, last;
 
-  uint64_t block_floats() const {
-    return static_cast<uint64_t>((block * (t + 1) + 15) / 16 * 16);  // scores, and a sum a row
+  // Of a thread: scores, and a sum a row; then the products' own.
+  uint64_t block_bytes() const {
+    return static_cast<uint64_t>((block * (t + 1) + 15) / 16 * 16) * sizeof(float);
+  }
+  uint64_t thread_bytes() const {
+    return block_bytes() + std::max(whole->scratch_bytes(), last->scratch_bytes());
   }
   int64_t mask_offset(int64_t index) const {
     int64_t at = 0;
@@ -33,9 +47,12 @@ struct Attention {
 
   void run(const regie_launch& l) const {
     const int64_t blocks = (s + block - 1) / block;
+    std::atomic<dnnl_status_t> failed{dnnl_success};
     parallel(threads, batch * blocks, block * t * d / 4, [&](int64_t begin, int64_t end) {
-      float* scores =
-          static_cast<float*>(l.scratch) + block_floats() * static_cast<uint64_t>(omp_get_thread_num());
+      const auto thread = static_cast<uint32_t>(omp_get_thread_num());
+      std::byte* scratch = static_cast<std::byte*>(l.scratch) + thread_bytes() * thread;
+      auto* scores = reinterpret_cast<float*>(scratch);
+      std::byte* inner = scratch + block_bytes();
       float* sums = scores + block * t;
       for (int64_t i = begin; i < end; ++i) {
         const int64_t b = i / blocks, first = i % blocks * block, rows = std::min(block, s - first);
@@ -43,18 +60,19 @@ struct Attention {
         const float* k = in_data<float>(l, 1) + b * t * d;
         const float* v = in_data<float>(l, 2) + b * t * e;
         float* y = out_data<float>(l, 0) + (b * s + first) * e;
-        dnnl_sgemm('N', keys_transposed ? 'N' : 'T', rows, t, d, 1.f, q, d, k, keys_transposed ? t : d, 0.f,
-                   scores, t);
+        const Products& products = rows == block ? *whole : *last;
+        if (dnnl_status_t status = products.scores.run(thread, q, k, scores, inner)) failed = status;
         for (int64_t row = 0; row < rows; ++row) {
           const float* mask =
               masked ? in_data<float>(l, 3) + mask_offset(b) + (first + row) * mask_row : nullptr;
           sums[row] = simd().exp_row(scores + row * t, mask, scale, t);
         }
-        dnnl_sgemm('N', 'N', rows, e, t, 1.f, scores, t, v, e, 0.f, y, e);
+        if (dnnl_status_t status = products.sums.run(thread, scores, v, y, inner)) failed = status;
         for (int64_t row = 0; row < rows; ++row)
           simd().affine_one(y + row * e, y + row * e, 1.f / sums[row], 0.f, e);
       }
     });
+    check(failed, "running a product of an attention");
   }
 };
 
@@ -106,8 +124,10 @@ NativePtr make_attention(const NativeRequest& r) {
   const int64_t wanted = 2 * static_cast<int64_t>(a.threads);
   while (a.block > 16 && a.batch * ((a.s + a.block - 1) / a.block) < wanted) a.block /= 2;
   a.block = std::min(a.block, a.s);
-  return native_kernel([a](const regie_launch& l) { a.run(l); },
-                       a.block_floats() * a.threads * sizeof(float));
+  a.whole = a.last = std::make_shared<Attention::Products>(a.block, a);
+  if (const int64_t rest = a.s % a.block) a.last = std::make_shared<Attention::Products>(rest, a);
+  const uint64_t scratch = a.thread_bytes() * a.threads;
+  return native_kernel([a = std::move(a)](const regie_launch& l) { a.run(l); }, scratch);
 }
 
 constexpr NativeOp kOps[] = {{"regie.Attention", make_attention, Takes::kPlain, false, 64}};

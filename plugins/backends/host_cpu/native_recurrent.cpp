@@ -1,13 +1,14 @@
 // LSTM and GRU with their usual activations: the inputs of all steps in one matrix product, then a step at a
 // time a product with the recurrent weights, read as the model has them.
-#include <oneapi/dnnl/dnnl.h>
-
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "native.h"
 #include "parallel.h"
+#include "product.h"
 #include "simd.h"
 
 namespace host_cpu {
@@ -21,33 +22,61 @@ struct Recurrent {
   uint32_t threads = 1;
 
   int64_t width() const { return gates * hidden; }
-  // In scratch, for each direction: gates of all steps, state, cell, what a step needs besides.
+  // A GRU's candidate is multiplied by the state after it was reset, in a product of its own.
+  bool candidate_apart() const { return gates == 3 && !before_reset; }
+  // Two directions are independent of each other; one shares its products among the threads.
+  bool directions_apart() const { return directions == 2 && threads > 1; }
+  uint32_t step_threads() const { return directions_apart() ? 1 : threads; }
+
+  // Of all steps' inputs; of one step's state, for the gates and for a candidate. The latter two for batches
+  // only: for one or few, a loop over the weights' rows is as fast.
+  std::optional<Product> input_product, gates_product, candidate_product;
+  void make_products() {
+    auto product = [&](int64_t m, int64_t n, int64_t k, uint32_t callers, uint32_t width_of) {
+      return Product({m, n, k, true, true, width()}, callers, width_of);
+    };
+    input_product = product(steps * batch, width(), inputs, 1, threads);
+    if (batch < 4) return;
+    const auto callers = static_cast<uint32_t>(directions);
+    gates_product = product(batch, candidate_apart() ? 2 * hidden : width(), hidden, callers, step_threads());
+    if (candidate_apart()) candidate_product = product(batch, hidden, hidden, callers, step_threads());
+  }
+
+  // In scratch, for each direction: gates of all steps, state, cell, what a step needs besides; then that of
+  // the products.
   int64_t gates_floats() const { return steps * batch * width(); }
-  int64_t floats() const { return (gates_floats() + batch * (2 * hidden + width() + hidden) + 15) / 16 * 16; }
+  int64_t product_floats() const {
+    uint64_t bytes = 0;
+    for (const auto* p : {&input_product, &gates_product, &candidate_product})
+      if (*p) bytes = std::max(bytes, (*p)->scratch_bytes());
+    return static_cast<int64_t>(bytes / sizeof(float));
+  }
+  int64_t own_floats() const {
+    return (gates_floats() + batch * (2 * hidden + width() + hidden) + 15) / 16 * 16;
+  }
+  int64_t floats() const { return own_floats() + product_floats(); }
 };
 
-// out[rows of weights] += weights x state, for each of the batch; on `threads` threads.
-void add_product(const Recurrent& r, const float* state, const float* weights, int64_t rows, float* out,
-                 int64_t out_step, uint32_t threads) {
-  if (r.batch >= 4) {
-    dnnl_sgemm('N', 'T', r.batch, rows, r.hidden, 1.f, state, r.hidden, weights, r.hidden, 1.f, out,
-               out_step);
-    return;
-  }
+// out[rows of weights] += weights x state, for each of the batch.
+dnnl_status_t add_product(const Recurrent& r, const std::optional<Product>& product, int64_t direction,
+                          const float* state, const float* weights, int64_t rows, float* out,
+                          float* scratch) {
+  if (product) return product->run(static_cast<uint32_t>(direction), state, weights, out, scratch);
   constexpr int64_t kRows = 32;
   for (int64_t b = 0; b < r.batch; ++b)
-    parallel(threads, (rows + kRows - 1) / kRows, kRows * r.hidden, [&](int64_t begin, int64_t end) {
+    parallel(r.step_threads(), (rows + kRows - 1) / kRows, kRows * r.hidden, [&](int64_t begin, int64_t end) {
       const int64_t first = begin * kRows, last = std::min(rows, end * kRows);
-      simd().gemv_dot(out + b * out_step + first, weights + first * r.hidden, state + b * r.hidden,
+      simd().gemv_dot(out + b * r.width() + first, weights + first * r.hidden, state + b * r.hidden,
                       last - first, r.hidden);
     });
+  return dnnl_success;
 }
 
 class Layer {
  public:
-  Layer(const Recurrent& r, const regie_launch& l, int64_t direction, uint32_t threads)
-      : r_(r), l_(l), direction_(direction), threads_(threads) {
+  Layer(const Recurrent& r, const regie_launch& l, int64_t direction) : r_(r), l_(l), direction_(direction) {
     gates_ = static_cast<float*>(l.scratch) + direction * r.floats();
+    inner_ = gates_ + r.own_floats();
     state_ = gates_ + r.gates_floats();
     cell_ = state_ + r.batch * r.hidden;
     product_ = cell_ + r.batch * r.hidden;
@@ -69,8 +98,8 @@ class Layer {
       simd().binary(Binary::kAdd, row, bias_, bias_ + width, added, 1, 1);
       std::memcpy(row + added, bias_ + added, static_cast<size_t>(width - added) * sizeof(float));
     }
-    dnnl_sgemm('N', 'T', rows, width, r_.inputs, 1.f, in_data<float>(l_, 0), r_.inputs,
-               in_data<float>(l_, 1) + direction_ * width * r_.inputs, r_.inputs, 1.f, gates_, width);
+    note(r_.input_product->run(0, in_data<float>(l_, 0),
+                               in_data<float>(l_, 1) + direction_ * width * r_.inputs, gates_, inner_));
   }
 
   template <class Step>
@@ -92,9 +121,11 @@ class Layer {
       std::memcpy(out_data<float>(l_, 2) + direction_ * n, cell_, static_cast<size_t>(n) * sizeof(float));
   }
 
+  dnnl_status_t failed() const { return failed_; }
+
   void lstm_step(float* gates) {
     const int64_t h = r_.hidden, width = r_.width();
-    add_product(r_, state_, recurrent_, width, gates, width, threads_);
+    add(r_.gates_product, state_, recurrent_, width, gates);
     for (int64_t b = 0; b < r_.batch; ++b) {
       const float* g = gates + b * width;  // input, output, forget, cell
       simd().lstm_step(g, g + h, g + 2 * h, g + 3 * h, cell_ + b * h, state_ + b * h, h);
@@ -112,9 +143,9 @@ class Layer {
         else
           std::memset(p + 2 * h, 0, static_cast<size_t>(h) * sizeof(float));
       }
-      add_product(r_, state_, recurrent_, width, product_, width, threads_);
+      add(r_.gates_product, state_, recurrent_, width, product_);
     } else {
-      add_product(r_, state_, recurrent_, 2 * h, gates, width, threads_);
+      add(r_.gates_product, state_, recurrent_, 2 * h, gates);
     }
     for (int64_t b = 0; b < r_.batch; ++b) {
       float *g = gates + b * width, *p = product_ + b * width, *rh = reset_ + b * h;
@@ -127,12 +158,19 @@ class Layer {
         simd().binary(Binary::kMul, rh, g + h, state_ + b * h, h, 1, 1);
       }
     }
-    if (!r_.before_reset) add_product(r_, reset_, recurrent_ + 2 * h * h, h, gates + 2 * h, width, threads_);
+    if (!r_.before_reset) add(r_.candidate_product, reset_, recurrent_ + 2 * h * h, h, gates + 2 * h);
     for (int64_t b = 0; b < r_.batch; ++b)
       simd().gru_mix(gates + b * width, gates + b * width + 2 * h, state_ + b * h, h);
   }
 
  private:
+  void note(dnnl_status_t status) {
+    if (status != dnnl_success) failed_ = status;
+  }
+  void add(const std::optional<Product>& product, const float* state, const float* weights, int64_t rows,
+           float* out) {
+    note(add_product(r_, product, direction_, state, weights, rows, out, inner_));
+  }
   void start(float* to, bool given, uint32_t operand, int64_t n) {
     if (given)
       std::memcpy(to, in_data<float>(l_, operand) + direction_ * n, static_cast<size_t>(n) * sizeof(float));
@@ -142,8 +180,8 @@ class Layer {
   const Recurrent& r_;
   const regie_launch& l_;
   int64_t direction_;
-  uint32_t threads_;
-  float *gates_, *state_, *cell_, *product_, *reset_;
+  dnnl_status_t failed_ = dnnl_success;
+  float *gates_, *state_, *cell_, *product_, *reset_, *inner_;
   const float *recurrent_, *bias_;
 };
 
@@ -201,21 +239,33 @@ Recurrent read(const NativeRequest& r, int64_t gates) {
 }
 
 template <class Step>
-NativePtr recurrent_kernel(const Recurrent& c, Step step) {
+NativePtr recurrent_kernel(Recurrent c, Step step) {
+  c.make_products();
+  const uint64_t scratch = static_cast<uint64_t>(c.directions * c.floats()) * sizeof(float);
+  auto made = std::make_shared<const Recurrent>(std::move(c));
   return native_kernel(
-      [c, step](const regie_launch& l) {
-        for (int64_t d = 0; d < c.directions; ++d) Layer(c, l, d, c.threads).take_inputs();
-        // Two directions are independent of each other; one shares its products among the threads.
-        const bool apart = c.directions == 2 && c.threads > 1;
+      [made, step](const regie_launch& l) {
+        const Recurrent& r = *made;
+        dnnl_status_t failed[2] = {dnnl_success, dnnl_success};
+        for (int64_t d = 0; d < r.directions; ++d) {
+          Layer layer(r, l, d);
+          layer.take_inputs();
+          failed[d] = layer.failed();
+        }
         auto run = [&](int64_t begin, int64_t end) {
-          for (int64_t d = begin; d < end; ++d) Layer(c, l, d, apart ? 1 : c.threads).run(step);
+          for (int64_t d = begin; d < end; ++d) {
+            Layer layer(r, l, d);
+            layer.run(step);
+            if (layer.failed()) failed[d] = layer.failed();
+          }
         };
-        if (apart)
-          parallel(2, 2, c.steps * c.width() * c.hidden, run);
+        if (r.directions_apart())
+          parallel(2, 2, r.steps * r.width() * r.hidden, run);
         else
-          run(0, c.directions);
+          run(0, r.directions);
+        for (dnnl_status_t status : failed) check(status, "running a product of a recurrent layer");
       },
-      static_cast<uint64_t>(c.directions * c.floats()) * sizeof(float));
+      scratch);
 }
 
 NativePtr make_lstm(const NativeRequest& r) {
@@ -224,7 +274,7 @@ NativePtr make_lstm(const NativeRequest& r) {
 NativePtr make_gru(const NativeRequest& r) {
   Recurrent c = read(r, 3);
   c.before_reset = r.attrs.integer("linear_before_reset", 0) != 0;
-  return recurrent_kernel(c, [](Layer& layer, float* gates) { layer.gru_step(gates); });
+  return recurrent_kernel(std::move(c), [](Layer& layer, float* gates) { layer.gru_step(gates); });
 }
 
 constexpr NativeOp kOps[] = {

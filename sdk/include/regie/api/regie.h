@@ -61,6 +61,8 @@ REGIE_API regie_status regie_compile_bytes(const void* data, size_t size, const 
                                            const regie_option* options, size_t option_count,
                                            regie_model** model);
 
+/* Maps the file. Large weights are checked on a thread of their own, beside what makes the model ready: the
+ * first run of a context, and regie_model_save, wait for it and give REGIE_CORRUPT if they are damaged. */
 REGIE_API regie_status regie_model_load(const char* path, regie_model** model);
 REGIE_API regie_status regie_model_save(const regie_model* model, const char* path);
 REGIE_API void regie_model_release(regie_model* model);
