@@ -9,6 +9,7 @@
 
 #include "model/packing_check.h"
 #include "passes/compile_state.h"
+#include "passes/late_symbols.h"
 #include "passes/structural.h"
 
 namespace regie {
@@ -177,7 +178,7 @@ class Builder {
         REGIE_TRY(touch(v, state_.schedule[n.regions[r]].end_step));
     }
     if (!is_control_flow(n) && !is_copy(n) && state_.kernels[t.node] &&
-        state_.kernels[t.node]->scratch_bytes) {
+        state_.kernels[t.node]->scratch_bytes && !state_.is_late_node(t.node)) {
       PlannedBuffer b;
       b.scratch_of = t.node;
       b.space = g_.view().engines[n.engine].space;
@@ -221,6 +222,8 @@ class Builder {
     b->size_dim = bits >= 8 ? dims.mul(count, bits / 8) : dims.op(REGIE_DIM_CEILDIV, count, 8 / bits);
     if (b->size_dim == REGIE_DIM_UNKNOWN)
       return unsupported("its size in bytes is more than 64 bits can hold", g_.describe_value(value));
+    b->late = is_late(dims, b->size_dim);
+    if (b->late) return {};  // takes no room in the plan
     REGIE_ASSIGN(int64_t bytes, state_.reference_value(b->size_dim));
     b->size = static_cast<uint64_t>(bytes);
     return {};
@@ -271,6 +274,7 @@ Status run_memory_planner(CompileState& state, const Provider<regie_memory_table
     for (uint32_t i = 0; i < state.buffers.size(); ++i) {
       const PlannedBuffer& b = state.buffers[i];
       if (b.space != space) continue;
+      record.late_buffers += b.late;
       record.sum_of_tensors += b.size;
       if (b.size == 0) continue;  // takes no room wherever it is
       members.push_back(i);
