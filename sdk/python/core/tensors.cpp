@@ -38,6 +38,9 @@ constexpr Kind kKinds[] = {
     {REGIE_U4, "uint4", 4, false},
     {REGIE_I4, "int4", 4, false},
     {REGIE_F4E2M1, "float4_e2m1fn", 4, false},
+    {REGIE_F8E8M0, "float8_e8m0fnu", 8, false},
+    {REGIE_U2, "uint2", 2, false},
+    {REGIE_I2, "int2", 2, false},
 };
 
 const Kind* find_kind(regie_elem elem) {
@@ -69,6 +72,8 @@ Known& known() {
 nb::object as_bytes(const Kind& kind, nb::handle array) {
   return array.attr("view")(dtype_of(kind.bits == 16 ? REGIE_U16 : REGIE_U8));
 }
+
+unsigned mask_of(const Kind& kind) { return (1u << kind.bits) - 1; }
 
 uint64_t count_of(int32_t rank, const int64_t* dims) {
   uint64_t n = 1;
@@ -139,11 +144,12 @@ Argument::Argument(const regie_port& port, nb::handle value) {
   tensor_.dims = dims_.data();
   tensor_.data = buffer_->buf;
   tensor_.bytes = static_cast<uint64_t>(buffer_->len);
-  if (kind.bits == 4) {  // NumPy has one a byte, Regie two
+  if (kind.bits < 8) {  // NumPy has one a byte, Regie several
     const auto* from = static_cast<const uint8_t*>(buffer_->buf);
-    packed_.resize(static_cast<size_t>(buffer_->len + 1) / 2);
-    for (Py_ssize_t i = 0; i < buffer_->len; ++i)
-      packed_[static_cast<size_t>(i) / 2] |= static_cast<uint8_t>((from[i] & 15) << (i % 2 ? 4 : 0));
+    const size_t each = 8u / kind.bits, count = static_cast<size_t>(buffer_->len);
+    packed_.resize((count + each - 1) / each);
+    for (size_t i = 0; i < count; ++i)
+      packed_[i / each] |= static_cast<uint8_t>((from[i] & mask_of(kind)) << (i % each * kind.bits));
     tensor_.data = packed_.data();
     tensor_.bytes = packed_.size();
   }
@@ -166,13 +172,14 @@ nb::object to_array(const regie_tensor& from) {
   nb::object array = empty_array(kind, from.rank, from.dims);
   Py_buffer buffer = buffer_of(kind, array, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE);
   auto* to = static_cast<uint8_t*>(buffer.buf);
-  if (kind.bits == 4) {
+  if (kind.bits < 8) {
     const auto* packed = static_cast<const uint8_t*>(from.data);
-    const uint64_t n = count_of(from.rank, from.dims);
+    const uint64_t n = count_of(from.rank, from.dims), each = 8u / kind.bits;
+    const bool sign = kind.elem == REGIE_I4 || kind.elem == REGIE_I2;
     for (uint64_t i = 0; i < n; ++i) {
-      auto nibble = static_cast<uint8_t>(packed[i / 2] >> (i % 2 ? 4 : 0) & 15);
-      // ml_dtypes keeps a negative int4 sign-extended in its byte.
-      to[i] = kind.elem == REGIE_I4 && nibble & 8 ? static_cast<uint8_t>(nibble | 0xf0) : nibble;
+      const unsigned bits = packed[i / each] >> (i % each * kind.bits) & mask_of(kind);
+      // ml_dtypes keeps negative integers sign-extended in their byte.
+      to[i] = static_cast<uint8_t>(sign && bits > mask_of(kind) / 2 ? bits | ~mask_of(kind) : bits);
     }
   } else if (buffer.len > 0) {
     std::memcpy(to, from.data, static_cast<size_t>(buffer.len));
