@@ -38,14 +38,14 @@ def table(path):
     return operators, oldest, newest
 
 
-def page(operators, newest):
+def page(operators, oldest, newest):
     """docs/operators.md: what is read, at which versions, and what of ONNX is not."""
     latest = {}
     for s in onnx.defs.get_all_schemas_with_history():
         if s.domain == "" and s.since_version <= newest and s.since_version >= latest.get(s.name, (0, False))[0]:
             latest[s.name] = (s.since_version, s.deprecated)
     lines = ["# Operators", "",
-             f"The operators of ONNX that the frontend reads, of operator sets 7 to {newest}, and the versions of each. `regie plugins describe",
+             f"The operators of ONNX that the frontend reads, of operator sets {oldest} to {newest}, and the versions of each. `regie plugins describe",
              "ops-standard` lists those that kernels exist for. Made and checked by `tests/frontends/check_operators.py`; each version is compared",
              "with ONNX Runtime by `check_opsets.py`.", "", "| operator | versions |", "|---|---|"]
     for name, (versions, forms) in operators.items():
@@ -98,7 +98,7 @@ def main():
             if (form[2], form[3]) != (least, most):
                 problems.append(f"{name} at {opset}: {form[2]}..{form[3]} inputs, ONNX has {least}..{most}")
             compared += 1
-    path, wanted = sys.argv[2], page(operators, newest)
+    path, wanted = sys.argv[2], page(operators, oldest, newest)
     if "--write" in sys.argv:
         open(path, "w").write(wanted)
     elif open(path).read() != wanted:

@@ -8,10 +8,12 @@ random = np.random.default_rng(11)
 class Case:
     """One node: inputs by name (fed), constants by name (initializers), None for an absent operand."""
 
-    def __init__(self, inputs, constants=None, outputs=1, rank=None, runtime=True, **attributes):
+    def __init__(self, inputs, constants=None, outputs=1, rank=None, runtime=True, expected=None, newer=None, dropped=(), **attributes):
         self.inputs, self.constants, self.outputs, self.attributes = inputs, constants or {}, outputs, attributes
         self.runtime = runtime  # False: ONNX Runtime deviates from the specification
-        self.rank = rank  # of float results, where ONNX's own inference says nothing of them
+        self.expected = expected  # by NumPy, where no reference implements this version
+        self.newer, self.dropped = newer, dropped  # the reference is this newer version, which lacks these attributes
+        self.rank = rank  # of float results (of all, or of each), where ONNX's own inference says nothing of them
 
 
 def f32(*dims):

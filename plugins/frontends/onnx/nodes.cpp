@@ -44,6 +44,7 @@ class NodeTranslation final : public Translation {
               const std::vector<Attribute>& attrs) override {
     finish(op, in, attrs, {}, output_count());
   }
+  void finish_with(const std::vector<uint32_t>& values) override { builder_.bind(scope_, ref, values); }
   void finish_if() override {
     std::vector<uint32_t> all = operands;
     const std::vector<uint32_t> regions = builder_.branches(*scope_, index_, body_, &all);
@@ -221,6 +222,8 @@ void Builder::translate(Scope* scope, uint32_t index, const Body& body) {
       context_.invalid("input " + std::to_string(i) + " is missing");
   if (t.output_count() == 0) context_.invalid("the node has no output");
   t.attributes = Attributes::read(context_, *ref.node, form->attributes, opset);
+  t.attributes.take(
+      "consumed_inputs");  // of operator set 1: which inputs may be overwritten, no more than a hint
   form->translate(t);
 }
 

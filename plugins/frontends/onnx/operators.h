@@ -1,6 +1,6 @@
 // The operators that the frontend knows: their versions, what they take in each, and how each becomes
 // canonical (ONNX's operators as of operator set 21). A table, in operators.cpp; the functions are in
-// translate.cpp and, for pictures, translate_pictures.cpp.
+// translate.cpp, for pictures in translate_pictures.cpp, and for operator sets 1 to 6 in translate_old.cpp.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace regie::onnx {
 
-constexpr int64_t kOldestOpset = 7;
+constexpr int64_t kOldestOpset = 1;
 constexpr int64_t kNewestOpset = 28;
 
 class Translation;
@@ -73,6 +73,9 @@ class Translation {
   // The node that gives the node's outputs. Call it once, last.
   virtual void finish(std::string_view op, const std::vector<uint32_t>& operands,
                       const std::vector<Attribute>& attributes) = 0;
+  // Instead of `finish`, where several nodes give the outputs: a value for each, REGIE_NONE or none at the
+  // end for those that nobody reads.
+  virtual void finish_with(const std::vector<uint32_t>& values) = 0;
   // Instead of `finish`: a Constant becomes a constant, an If gets its branches as regions.
   virtual void finish_constant() = 0;
   virtual void finish_if() = 0;
@@ -111,6 +114,20 @@ void dft_of_17(Translation&);
 void grid_sample_of_16(Translation&);
 void roi_align_of_10(Translation&);
 void swiglu(Translation&);
+// Of operator sets 1 to 6 (translate_old.cpp).
+void broadcast_of_1(Translation&);
+void prelu_of_1(Translation&);
+void selu_of_1(Translation&);
+void cast_of_1(Translation&);
+void concat_of_1(Translation&);
+void dropout_of_1(Translation&);
+void recurrent_of_1(Translation&);
+void gemm_of_1(Translation&);
+void lp_pool_of_1(Translation&);
+void reshape_of_1(Translation&);
+void split_of_1(Translation&);
+void tile_of_1(Translation&);
+void upsample_of_1(Translation&);
 void constant(Translation&);
 void branches(Translation&);
 

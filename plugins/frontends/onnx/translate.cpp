@@ -41,11 +41,9 @@ uint32_t sum_of(Translation& t, size_t count) {
 
 void same(Translation& t) { t.finish(t.ref.node->op_type(), t.operands, t.attributes.list()); }
 
-// What says how exactly intermediate numbers are kept is left out: they are of single precision at least. And
-// `saturate` matters for 8-bit floats only, which are refused.
+// What says how exactly intermediate numbers are kept is left out: they are of single precision at least.
 void same_but_precision(Translation& t) {
-  for (const char* name : {"precision", "saturate", "softmax_precision", "stash_type"})
-    t.attributes.take(name);
+  for (const char* name : {"precision", "softmax_precision", "stash_type"}) t.attributes.take(name);
   same(t);
 }
 
@@ -115,7 +113,7 @@ void split_to_operand(Translation& t) {
 }
 
 void pad_to_operands(Translation& t) {
-  const std::vector<int64_t> pads = required_integers(t, "pads");
+  const std::vector<int64_t> pads = required_integers(t, t.opset < 2 ? "paddings" : "pads");
   const double value = t.attributes.take_number("value", 0);
   std::vector<uint32_t> operands{t.operand(0), t.constant(integers(pads), "pads")};
   if (value != 0) operands.push_back(scalar_like(t, t.operand(0), value, "value"));
@@ -165,16 +163,68 @@ void dropout(Translation& t) {
   t.finish("Dropout", {t.operand(0)}, {});
 }
 
+// In training mode, mean and variance are those of the batch, and what was given moves towards them. Until 6,
+// `is_test` told the mode, then whether there is more than one output, since 14 an attribute. Until 8, there
+// could be statistics for each position (`spatial` = 0): of all axes but the first.
 void batch_normalization(Translation& t) {
-  const bool training = t.attributes.take_integer("training_mode", 0) != 0 || t.output_count() > 1;
-  if (training)
-    t.context.unsupported(
-        "BatchNormalization in training mode is not supported; export the model for inference");
-  if (t.attributes.take_integer("spatial", 1) != 1)
-    t.context.unsupported(
-        "BatchNormalization with spatial=0 (statistics for each position) is not supported");
-  t.attributes.take("momentum");  // of training only
-  t.finish("BatchNormalization", t.operands, t.attributes.list());
+  const bool said = t.opset < 7    ? t.attributes.take_integer("is_test", 0) == 0
+                    : t.opset < 14 ? false
+                                   : t.attributes.take_integer("training_mode", 0) != 0;
+  const bool training = said || (t.opset < 14 && t.output_count() > 1);
+  const bool spatial = t.attributes.take_integer("spatial", 1) != 0;
+  const double momentum = t.attributes.take_number("momentum", 0.9);
+  if (!training && t.output_count() > 1)
+    t.context.invalid("BatchNormalization has one output where training_mode is 0");
+  for (int i = 1; training && t.opset < 14 && i < 5; ++i)
+    if (t.output_read(i))
+      t.context.unsupported(
+          "the statistics that BatchNormalization gives in training mode before operator set "
+          "14 are not supported; leave output " +
+          std::to_string(i) + " out");
+  if (!training && spatial) return t.finish("BatchNormalization", t.operands, t.attributes.list());
+  const Translation::Type type = t.type(t.operand(0));
+
+  // Narrow floats would overflow in the squares.
+  const bool narrow = type.elem == REGIE_F16 || type.elem == REGIE_BF16;
+  auto to = [&](uint32_t v, regie_elem elem) {
+    return t.type(v).elem == elem ? v : t.make("Cast", {v}, {Attribute::integer("to", elem)});
+  };
+  const regie_elem wide = narrow ? regie_elem{REGIE_F32} : type.elem;
+  uint32_t mean = t.operand(3), variance = t.operand(4);
+  const uint32_t x = spatial && !training ? t.operand(0) : to(t.operand(0), wide);
+  if (training) {
+    std::vector<int64_t> axes;
+    for (int64_t i = 0; i < type.rank; ++i)
+      if (spatial ? i != 1 : i == 0) axes.push_back(i);
+    const uint32_t over = t.constant(integers(axes), "axes");
+    const uint32_t kept = t.make("ReduceMean", {x, over});
+    const uint32_t off = t.make("Sub", {x, kept});
+    const std::vector<Attribute> drop{Attribute::integer("keepdims", 0)};
+    mean = t.make("ReduceMean", {x, over}, drop);
+    variance = t.make("ReduceMean", {t.make("Mul", {off, off}), over}, drop);
+  }
+  uint32_t y = REGIE_NONE;
+  if (spatial) {
+    y = t.make("BatchNormalization", {t.operand(0), t.operand(1), t.operand(2), mean, variance},
+               t.attributes.list());
+  } else {
+    const uint32_t epsilon = scalar_like(t, x, t.attributes.take_number("epsilon", 1e-5), "epsilon");
+    const uint32_t deviation = t.make("Sqrt", {t.make("Add", {to(variance, wide), epsilon})});
+    const uint32_t unit = t.make("Div", {t.make("Sub", {x, to(mean, wide)}), deviation});
+    const uint32_t scaled = t.make("Mul", {unit, to(t.operand(1), wide)});
+    y = to(t.make("Add", {scaled, to(t.operand(2), wide)}), type.elem);
+  }
+  std::vector<uint32_t> results{y};
+  for (size_t i = 1; i < t.output_count(); ++i) {
+    const uint32_t given = t.operand(2 + i), current = i == 1 ? mean : variance;
+    if (t.opset < 14 || i > 2) break;
+    const regie_elem elem = t.type(given).elem;
+    const uint32_t old = to(given, wide);
+    results.push_back(to(t.make("Add", {t.make("Mul", {old, scalar_like(t, old, momentum, "momentum")}),
+                                        t.make("Mul", {current, scalar_like(t, old, 1 - momentum, "rest")})}),
+                         elem));
+  }
+  t.finish_with(results);
 }
 
 void cast(Translation& t) {
@@ -182,14 +232,13 @@ void cast(Translation& t) {
   auto to = std::find_if(attrs.begin(), attrs.end(), [](const Attribute& a) { return a.name == "to"; });
   if (to == attrs.end()) t.context.invalid("attribute 'to' is missing");
   if (to->i < 0 || to->i > INT32_MAX) t.context.invalid("attribute 'to' is not an element type");
-  element_type(t.context, static_cast<int32_t>(to->i));
-  t.attributes.take("round_mode");  // matters for a type that is refused above
+  // How to round matters for powers of two alone.
+  if (element_type(t.context, static_cast<int32_t>(to->i)) != REGIE_F8E8M0) t.attributes.take("round_mode");
   t.finish("Cast", t.operands, t.attributes.list());
 }
 
 // The type comes from the second operand, whose values do not matter.
 void cast_like(Translation& t) {
-  t.attributes.take("round_mode");
   t.attributes.add(Attribute::integer("to", t.type(t.operand(1)).elem));
   t.finish("Cast", {t.operand(0)}, t.attributes.list());
 }
