@@ -27,6 +27,14 @@ void infer_abs(const Infer& infer) {
   }
 }
 
+void infer_not(const Infer& infer) {
+  infer_same(infer);
+  auto content = infer.content(0);
+  if (!content) return;
+  for (regie_dim& d : *content) d = d == 0 ? 1 : d == 1 ? 0 : REGIE_DIM_UNKNOWN;
+  infer.content(0, *content);
+}
+
 // Whole numbers stay what they are.
 void infer_rounding(const Infer& infer) {
   infer_same(infer);
@@ -172,7 +180,7 @@ constexpr Op table[] = {
     {"Round", flags, infer_rounding, prepare_map<Round>},
     {"Abs", flags, infer_abs, prepare_map<Abs, Numbers>},
     {"Neg", flags, infer_neg, prepare_map<Neg, SignedNumbers>},
-    {"Not", flags, infer_same, prepare_map<Not, Types<Bool>>},
+    {"Not", flags, infer_not, prepare_map<Not, Types<Bool>>},
     {"Clip", flags, infer_clip, prepare_clip},
 };
 
