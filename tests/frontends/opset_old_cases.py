@@ -188,3 +188,24 @@ OPERATORS = {
     "Max": several(lambda l: np.max(l, 0)), "Min": several(lambda l: np.min(l, 0)), "Sum": several(lambda l: np.sum(l, 0)), "Mean": several(lambda l: np.mean(l, 0)),
     "RNN": sequence(1, 1), "GRU": sequence(3, 1), "LSTM": sequence(4, 2), "LpPool": lp_pool,
 }
+
+
+def withdrawn():
+    """Operators that were experimental up to ONNX 1.4, by their texts there."""
+    x = f32(2, 3, 6, 5)
+    bias = np.array([0.5, -1.0, 2.0], np.float32)
+    spread = x - x.mean((2, 3), keepdims=True)
+    wide = x - x.mean((1, 2, 3), keepdims=True)
+
+    def case(expected, **attributes):
+        return Case({"x": x}, expected=[expected.astype(np.float32)], **attributes)
+
+    return {
+        "Affine": [case(1.5 * x - 0.5, alpha=1.5, beta=-0.5), case(x)], "Scale": [case(2 * x, scale=2.0)],
+        "Crop": [case(x[:, :, 2:5, 1:4], border=[1, 2, 1, 1]), case(x[:, :, 1:, 0:4], border=[0, 1, 1, 0]), case(x[:, :, 2:5, 1:3], border=[1, 2, 0, 0], scale=[3, 2])],
+        "ImageScaler": [case(x / 4 + bias[:, None, None], scale=0.25, bias=bias.tolist()), case(x * 2, scale=2.0)],
+        "ParametricSoftplus": [case(1.5 * np.log1p(np.exp(0.5 * x)), alpha=1.5, beta=0.5)],
+        "ScaledTanh": [case(1.5 * np.tanh(0.5 * x), alpha=1.5, beta=0.5)],
+        "ThresholdedRelu": [case(np.where(x > 0.5, x, 0), alpha=0.5), case(np.where(x > 1, x, 0))],
+        "MeanVarianceNormalization": [case(spread / x.std((2, 3), keepdims=True)), case(wide / x.std((1, 2, 3), keepdims=True), across_channels=1), case(spread, normalize_variance=0)],
+    }

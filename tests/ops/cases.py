@@ -26,12 +26,12 @@ ELEMS = {
 BITS = {np.dtype(ELEMS[n][1]): b for n, b in (("u4", 4), ("i4", 4), ("f4e2m1", 4), ("u2", 2), ("i2", 2))}  # of packed types
 NUMBERS = {np.dtype(d): n for n, d in ELEMS.values()}
 NARROW = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
-OPSET, NEWEST = 21, 26
+OPSET, NEWEST = 21, 27
 SUMMING = {"Conv", "ConvTranspose", "regie.FusedConv", "MatMul", "Gemm", "regie.FusedMatMul", "regie.Attention", "AveragePool",
            "GlobalAveragePool", "BatchNormalization", "LayerNormalization", "RMSNormalization", "InstanceNormalization",
            "GroupNormalization", "MeanVarianceNormalization", "RNN", "GRU", "LSTM", "Resize", "CumSum", "CumProd", "LpPool", "GlobalLpPool", "Col2Im",
            "GridSample", "RoiAlign", "AffineGrid", "Einsum", "Det", "Attention", "RotaryEmbedding", "DFT", "STFT", "ReduceLogSum", "ReduceLogSumExp",
-           "HannWindow", "HammingWindow", "BlackmanWindow", "MelWeightMatrix", "ReduceSum", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare"}
+           "HannWindow", "HammingWindow", "BlackmanWindow", "MelWeightMatrix", "LinearAttention", "DeformConv", "ReduceSum", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare"}
 
 ort.set_default_logger_severity(4)
 warnings.filterwarnings("ignore")
@@ -198,6 +198,8 @@ class Writer:
             return {"name": name, "kind": "tensor", "value": self.tensor(value)}
         if isinstance(value, bool) or isinstance(value, (int, np.integer)):
             return {"name": name, "kind": "int", "value": int(value)}
+        if isinstance(value, list) and value and all(isinstance(x, float) for x in value):
+            return {"name": name, "kind": "floats", "value": [float(np.float32(x)) for x in value]}
         if isinstance(value, float):
             return {"name": name, "kind": "float", "value": float(np.float32(value))}
         if isinstance(value, str):

@@ -19,6 +19,7 @@ import cases_fused  # noqa: E402
 import cases_index  # noqa: E402
 import cases_layers  # noqa: E402
 import cases_math  # noqa: E402
+import cases_newer  # noqa: E402
 import cases_nn  # noqa: E402
 import cases_products  # noqa: E402
 import cases_quantize  # noqa: E402
@@ -42,7 +43,7 @@ def main():
     writer = Writer(options.folder, schemas.load())
     # The order counts: a family's number is in its seed.
     modules = (cases_elementwise, cases_nn, cases_tensor, cases_math, cases_layers, cases_index, cases_sampling, cases_products,
-               cases_signal, cases_quantize, cases_fused, cases_small)
+               cases_signal, cases_quantize, cases_fused, cases_small, cases_newer)
     families = itertools.chain(*(m.FAMILIES for m in modules))
     for number, family in enumerate(families):
         for round_ in range(options.scale):

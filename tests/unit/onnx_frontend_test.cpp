@@ -257,7 +257,7 @@ TEST_F(OnnxTest, AnInputWithoutRankNeedsTheOption) {
   EXPECT_THAT(lines_of(*good(model(g), {{"shape", "x=2,N"}})), ElementsAre("y:f32[2,N] = Relu(x)"));
   g.inputs = {Message().text(1, "x").message(2, Message().message(4, Message()))};
   EXPECT_THAT(bad(model(g), REGIE_UNSUPPORTED), HasSubstr("input 'x'"));
-  g.inputs = {value("x", 24, {"2"})};
+  g.inputs = {value("x", 27, {"2"})};
   EXPECT_THAT(bad(model(g), REGIE_UNSUPPORTED), HasSubstr("element type 27"));
 }
 

@@ -165,6 +165,7 @@ void Builder::outputs(const Scope& scope) {
   for (const wire::ValueInfo& v : body_->proto->output()) {
     context_.at("output " + quoted(v.name()), "");
     const uint32_t id = scope.find(v.name());
+    if (is_sequence(id)) context_.unsupported("the output is a sequence; only tensors can be outputs");
     const int32_t declared = v.type().tensor_type().elem_type();
     if (declared != 0 && declared != value(id).type.elem)
       context_.invalid("the model says that the output is of " +

@@ -53,6 +53,11 @@ class Builder {
             uint32_t* results);
   const regie_value& value(uint32_t id) const { return *context_.import->value(context_.import, id); }
   bool is_constant(uint32_t id) const;
+  Sequence& sequence(uint32_t id) { return sequences_[id & ~kSequenceBit]; }
+  uint32_t add_sequence(Sequence s) {
+    sequences_.push_back(std::move(s));
+    return kSequenceBit | static_cast<uint32_t>(sequences_.size() - 1);
+  }
   // A name for a value that the model does not have.
   std::string_view fresh_name(const std::string& wanted);
   void bind(Scope* scope, const NodeRef& ref, const std::vector<uint32_t>& results);
@@ -76,6 +81,7 @@ class Builder {
   Functions functions_;
   std::unordered_set<std::string_view> value_names_;
   std::deque<std::string> made_names_;
+  std::deque<Sequence> sequences_;
   std::unique_ptr<Body> body_;
 };
 

@@ -35,16 +35,27 @@ class NodeTranslation final : public Translation {
   }
   uint32_t make(std::string_view op, const std::vector<uint32_t>& in,
                 const std::vector<Attribute>& attrs) override {
-    uint32_t result = REGIE_NONE;
-    const std::vector<regie_str> names{sdk::str(builder_.fresh_name(ref.name + "_" + std::string(op)))};
-    builder_.node(op, ref, in, attrs, {}, names, {0}, &result);
-    return result;
+    return make_several(op, in, attrs, 1)[0];
   }
+  std::vector<uint32_t> make_several(std::string_view op, const std::vector<uint32_t>& in,
+                                     const std::vector<Attribute>& attrs, size_t count) override {
+    std::vector<uint32_t> results(count, REGIE_NONE);
+    std::vector<regie_str> names;
+    for (size_t i = 0; i < count; ++i)
+      names.push_back(sdk::str(builder_.fresh_name(ref.name + "_" + std::string(op))));
+    builder_.node(op, ref, in, attrs, {}, names, std::vector<uint8_t>(count), results.data());
+    return results;
+  }
+  Sequence& sequence(uint32_t id) override { return builder_.sequence(id); }
+  uint32_t add_sequence(Sequence s) override { return builder_.add_sequence(std::move(s)); }
   void finish(std::string_view op, const std::vector<uint32_t>& in,
               const std::vector<Attribute>& attrs) override {
     finish(op, in, attrs, {}, output_count());
   }
-  void finish_with(const std::vector<uint32_t>& values) override { builder_.bind(scope_, ref, values); }
+  void finish_with(const std::vector<uint32_t>& values) override {
+    const size_t count = std::min(values.size(), output_count());
+    builder_.bind(scope_, ref, {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count)});
+  }
   void finish_if() override {
     std::vector<uint32_t> all = operands;
     const std::vector<uint32_t> regions = builder_.branches(*scope_, index_, body_, &all);
@@ -204,6 +215,11 @@ void Builder::translate(Scope* scope, uint32_t index, const Body& body) {
   for (const std::string& input : ref.node->input())
     t.operands.push_back(input.empty() ? REGIE_NONE : scope->find(input));
   while (!t.operands.empty() && t.operands.back() == REGIE_NONE) t.operands.pop_back();
+  for (size_t i = 0; i < t.operands.size(); ++i)
+    if (is_sequence(t.operands[i]) && (extension || !takes_sequences(form->translate)))
+      context_.unsupported("input " + std::to_string(i) +
+                           " is a sequence; those that are known when the model is read "
+                           "are for the operators of sequences alone");
   if (extension) {
     t.attributes = Attributes::read(context_, *ref.node, nullptr, opset);
     t.finish(name, t.operands, t.attributes.list());
@@ -250,6 +266,9 @@ std::vector<uint32_t> Builder::branches(const Scope& scope, uint32_t node_index,
   for (const Body* branch : branches)
     for (std::string_view name : branch->captures) {
       const uint32_t v = scope.find(name);
+      if (is_sequence(v))
+        context_.unsupported("its branch reads the sequence " + quoted(name) +
+                             "; sequences do not enter branches");
       if (is_constant(v) || std::find(captures.begin(), captures.end(), name) != captures.end()) continue;
       captures.push_back(name);
       operands->push_back(v);
@@ -284,7 +303,12 @@ std::vector<uint32_t> Builder::branches(const Scope& scope, uint32_t node_index,
     for (size_t i = 0; i < captures.size(); ++i) inner.values.emplace(captures[i], args[i]);
     build(branch, &inner);
     std::vector<uint32_t> results;
-    for (const wire::ValueInfo& v : branch.proto->output()) results.push_back(inner.find(v.name()));
+    for (const wire::ValueInfo& v : branch.proto->output()) {
+      results.push_back(inner.find(v.name()));
+      if (is_sequence(results.back()))
+        context_.unsupported("the result " + quoted(v.name()) + " of " + kNames[which] +
+                             " is a sequence; branches give tensors");
+    }
     context_.at(ref.name, ref.node->op_type());
     Context::check(api().close_region(edit(), static_cast<uint32_t>(results.size()), results.data()));
     regions.push_back(region);

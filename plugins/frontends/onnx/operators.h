@@ -1,6 +1,7 @@
 // The operators that the frontend knows: their versions, what they take in each, and how each becomes
 // canonical (ONNX's operators as of operator set 21). A table, in operators.cpp; the functions are in
-// translate.cpp, for pictures in translate_pictures.cpp, and for operator sets 1 to 6 in translate_old.cpp.
+// translate.cpp, for pictures in translate_pictures.cpp, for operator sets 1 to 6 in translate_old.cpp, and
+// for withdrawn ones in translate_withdrawn.cpp.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include "attributes.h"
 #include "context.h"
 #include "functions.h"
+#include "sequences.h"
 
 namespace regie::onnx {
 
@@ -70,6 +72,11 @@ class Translation {
   // A helper node with one result.
   virtual uint32_t make(std::string_view op, const std::vector<uint32_t>& operands,
                         const std::vector<Attribute>& attributes = {}) = 0;
+  virtual std::vector<uint32_t> make_several(std::string_view op, const std::vector<uint32_t>& operands,
+                                             const std::vector<Attribute>& attributes, size_t results) = 0;
+  // A sequence by its id, which may stand where values do; and a new one.
+  virtual Sequence& sequence(uint32_t id) = 0;
+  virtual uint32_t add_sequence(Sequence s) = 0;
   // The node that gives the node's outputs. Call it once, last.
   virtual void finish(std::string_view op, const std::vector<uint32_t>& operands,
                       const std::vector<Attribute>& attributes) = 0;
@@ -114,6 +121,10 @@ void dft_of_17(Translation&);
 void grid_sample_of_16(Translation&);
 void roi_align_of_10(Translation&);
 void swiglu(Translation&);
+void causal_conv_with_state(Translation&);
+void bernoulli(Translation&);
+void multinomial(Translation&);
+void random_of_shape(Translation&);
 // Of operator sets 1 to 6 (translate_old.cpp).
 void broadcast_of_1(Translation&);
 void prelu_of_1(Translation&);
@@ -128,6 +139,13 @@ void reshape_of_1(Translation&);
 void split_of_1(Translation&);
 void tile_of_1(Translation&);
 void upsample_of_1(Translation&);
+// What ONNX had as experimental and took back; files have it still (translate_withdrawn.cpp).
+void affine(Translation&);
+void crop(Translation&);
+void image_scaler(Translation&);
+void parametric_softplus(Translation&);
+void scaled_tanh(Translation&);
+void mean_variance_of_1(Translation&);
 void constant(Translation&);
 void branches(Translation&);
 

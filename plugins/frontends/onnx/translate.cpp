@@ -147,7 +147,7 @@ void dropout_of_inference(Translation& t) {
   t.finish("Dropout", {t.operand(0)}, {});
 }
 
-// In training mode too, a ratio of 0 drops nothing; some exporters leave it so.
+// In training mode, elements are dropped where a random number is below the ratio, and the rest grow.
 void dropout(Translation& t) {
   auto all_zero = [&](uint32_t value) {
     const regie_tensor* data = t.data(value);
@@ -155,12 +155,71 @@ void dropout(Translation& t) {
     const auto* bytes = static_cast<const uint8_t*>(data->data);
     return std::all_of(bytes, bytes + data->bytes, [](uint8_t b) { return b == 0; });
   };
-  const uint32_t ratio = t.operand(1), mode = t.operand(2);
-  if (mode != REGIE_NONE && !all_zero(mode) && !(ratio != REGIE_NONE && all_zero(ratio)))
-    t.context.unsupported(
-        "Dropout in training mode is not supported: its training_mode must be a constant false, or its ratio "
-        "0; export the model for inference");
-  t.finish("Dropout", {t.operand(0)}, {});
+  const uint32_t ratio = t.operand(1), mode = t.operand(2), x = t.operand(0);
+  if (mode == REGIE_NONE || all_zero(mode) || (ratio != REGIE_NONE && all_zero(ratio)))
+    return t.finish("Dropout", {x}, {});
+  auto cast_to = [&](uint32_t v, regie_elem elem) {
+    return t.make("Cast", {v}, {Attribute::integer("to", elem)});
+  };
+  TensorData one, half;
+  scalar(REGIE_F64, 1, &one);
+  scalar(REGIE_F64, 0.5, &half);
+  const uint32_t whole = t.constant(one, "one");
+  const uint32_t dropped = ratio == REGIE_NONE ? t.constant(half, "ratio") : cast_to(ratio, REGIE_F64);
+  std::vector<Attribute> draw{Attribute::integer("dtype", REGIE_F64)};
+  if (auto seed = t.attributes.take("seed")) {
+    Attribute number;
+    number.name = "seed";
+    number.kind = REGIE_ATTR_FLOAT;
+    number.f = static_cast<double>(seed->i);
+    draw.push_back(number);
+  }
+  const uint32_t drawn = t.make("GreaterOrEqual", {t.make("RandomUniformLike", {x}, draw), dropped});
+  const uint32_t kept = t.make("Or", {drawn, t.make("Not", {mode})});
+  const uint32_t growth =
+      t.make("Where", {mode, t.make("Div", {whole, t.make("Sub", {whole, dropped})}), whole});
+  const regie_elem elem = t.type(x).elem;
+  const uint32_t grown = cast_to(t.make("Mul", {cast_to(x, REGIE_F64), growth}), elem);
+  t.finish_with({t.make("Where", {kept, grown, scalar_like(t, x, 0, "zero")}), kept});
+}
+
+// 1 where a random number is below the operand.
+void bernoulli(Translation& t) {
+  const uint32_t x = t.operand(0);
+  const regie_elem elem = t.type(x).elem;
+  const int64_t to = t.attributes.take_integer("dtype", elem);
+  std::vector<Attribute> draw = t.attributes.list();
+  draw.push_back(Attribute::integer("dtype", elem));
+  const uint32_t drawn = t.make("Less", {t.make("RandomUniformLike", {x}, draw), x});
+  t.finish("Cast", {drawn}, {Attribute::integer("to", to)});
+}
+
+// Classes by their logarithmic weights: the greatest of these and as many numbers of Gumbel's distribution.
+void multinomial(Translation& t) {
+  const uint32_t x = t.operand(0);
+  if (t.type(x).rank != 2) t.context.invalid("the operand must be a matrix: a row of classes for each item");
+  const int64_t samples = t.attributes.take_integer("sample_size", 1);
+  const int64_t to = t.attributes.take_integer("dtype", REGIE_I32);
+  if (samples < 1 || (to != REGIE_I32 && to != REGIE_I64))
+    t.context.invalid("sample_size must be 1 or more, and dtype i32 or i64");
+  const uint32_t wide = t.make("Cast", {x}, {Attribute::integer("to", REGIE_F64)});
+  const uint32_t rows = t.make("Unsqueeze", {wide, t.constant(integers({1}), "axis")});
+  const uint32_t weights = t.make("Expand", {rows, t.constant(integers({1, samples, 1}), "samples")});
+  std::vector<Attribute> draw = t.attributes.list();
+  draw.push_back(Attribute::integer("dtype", REGIE_F64));
+  auto minus_log = [&](uint32_t v) { return t.make("Neg", {t.make("Log", {v})}); };
+  const uint32_t noise = minus_log(minus_log(t.make("RandomUniformLike", {weights}, draw)));
+  const uint32_t best = t.make("ArgMax", {t.make("Add", {weights, noise})},
+                               {Attribute::integer("axis", 2), Attribute::integer("keepdims", 0)});
+  t.finish("Cast", {best}, {Attribute::integer("to", to)});
+}
+
+void random_of_shape(Translation& t) {
+  const std::vector<int64_t> shape = required_integers(t, "shape");
+  const bool normal = t.ref.node->op_type() == "RandomNormal";
+  t.attributes.add(Attribute::integer("dtype", t.attributes.take_integer("dtype", REGIE_F32)));
+  t.finish(normal ? "RandomNormalLike" : "RandomUniformLike",
+           {t.make("ConstantOfShape", {t.constant(integers(shape), "shape")})}, t.attributes.list());
 }
 
 // In training mode, mean and variance are those of the batch, and what was given moves towards them. Until 6,
@@ -294,6 +353,34 @@ void dft_of_17(Translation& t) {
   TensorData number = integers({axis});
   number.dims.clear();
   t.finish("DFT", {t.operand(0), t.operand(1), t.constant(number, "axis")}, t.attributes.list());
+}
+
+// What is kept of the past comes before the signal; each channel has its own filter.
+void causal_conv_with_state(Translation& t) {
+  const Translation::Type x = t.type(t.operand(0)), w = t.type(t.operand(1));
+  const std::string activation = t.attributes.take_text("activation", "none");
+  if (activation != "none" && activation != "silu" && activation != "swish")
+    t.context.invalid("activation " + quoted(activation) + " is not one of none, silu, swish");
+  if (x.rank != 3 || w.rank != 3) t.context.invalid("signal and weight must have the rank 3");
+  if (w.dims[0] < 0 || w.dims[2] < 1) t.context.unsupported("channels and width of the filter must be known");
+  const int64_t kept = w.dims[2] - 1;
+  uint32_t signal = t.operand(0);
+  if (t.operand(3) != REGIE_NONE) {
+    signal = t.make("Concat", {t.operand(3), signal}, {Attribute::integer("axis", 2)});
+  } else if (kept > 0) {
+    signal = t.make("Pad", {signal, t.constant(integers({0, 0, kept, 0, 0, 0}), "pads")});
+  }
+  std::vector<uint32_t> operands{signal, t.operand(1)};
+  if (t.operand(2) != REGIE_NONE) operands.push_back(t.operand(2));
+  std::vector<uint32_t> results{t.make("Conv", operands, {Attribute::integer("group", w.dims[0])})};
+  if (activation != "none") results[0] = t.make("Swish", results);
+  if (t.output_wanted(1)) {
+    constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
+    results.push_back(
+        t.make("Slice", {signal, t.constant(integers({kept > 0 ? -kept : kEnd}), "start"),
+                         t.constant(integers({kEnd}), "end"), t.constant(integers({2}), "axis")}));
+  }
+  t.finish_with(results);
 }
 
 void constant(Translation& t) { t.finish_constant(); }

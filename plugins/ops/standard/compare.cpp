@@ -35,6 +35,27 @@ void infer_order(const Infer& infer) {
   infer.content(0, content);
 }
 
+// And, Or: one side may be enough.
+template <bool deciding>
+void infer_junction(const Infer& infer) {
+  infer_compare(infer);
+  auto a = infer.content(0), b = infer.content(1);
+  if ((a && a->size() != 1) || (b && b->size() != 1)) return;
+  auto is = [&](const std::optional<Shape>& side, bool value) {
+    const auto number = side ? infer.number((*side)[0]) : std::nullopt;
+    return number && (*number != 0) == value;
+  };
+  regie_dim content = deciding;
+  if (is(a, !deciding) && is(b, !deciding))
+    content = !deciding;
+  else if (!is(a, deciding) && !is(b, deciding))
+    return;
+  for (uint32_t i = 0; i < 2; ++i)  // of one element whatever the other side is
+    for (regie_dim d : infer.shape(i))
+      if (d != 1) return;
+  infer.content(0, {&content, 1});
+}
+
 struct IsEqual {
   template <class A>
   bool operator()(A a, A b) const {
@@ -78,30 +99,6 @@ struct Different {
 template <class F, class List>
 KernelPtr prepare_compare(Prepare& p) {
   return prepare_binary<F, List, Bool>(p);
-}
-
-// And, Or and Xor of comparisons whose answer is known, or known to one of them.
-enum class Logic { kAnd, kOr, kXor };
-
-template <Logic logic>
-void infer_logic(const Infer& infer) {
-  infer_compare(infer);
-  auto a = infer.content(0), b = infer.content(1);
-  if (!a || !b || a->empty() || b->empty()) return;
-  Shape content(std::max(a->size(), b->size()));
-  for (const Shape& side : {*a, *b})
-    if (side.size() != 1 && side.size() != content.size()) return;
-  for (size_t i = 0; i < content.size(); ++i) {
-    const regie_dim left = (*a)[a->size() == 1 ? 0 : i], right = (*b)[b->size() == 1 ? 0 : i];
-    const regie_dim decisive = logic == Logic::kAnd ? 0 : 1;
-    content[i] = REGIE_DIM_UNKNOWN;
-    if (logic != Logic::kXor && (left == decisive || right == decisive)) {
-      content[i] = decisive;
-    } else if ((left == 0 || left == 1) && (right == 0 || right == 1)) {
-      content[i] = logic == Logic::kXor ? left ^ right : 1 - decisive;
-    }
-  }
-  infer.content(0, content);
 }
 
 void infer_where(const Infer& infer) {
@@ -164,9 +161,9 @@ constexpr Op table[] = {
      prepare_compare<IsLessOrEqual, Numbers>},
     {"GreaterOrEqual", REGIE_OP_ELEMENTWISE, infer_order<Order::kLessOrEqual, true>,
      prepare_compare<IsGreaterOrEqual, Numbers>},
-    {"And", flags, infer_logic<Logic::kAnd>, prepare_compare<Both, Types<Bool>>},
-    {"Or", flags, infer_logic<Logic::kOr>, prepare_compare<Either, Types<Bool>>},
-    {"Xor", flags, infer_logic<Logic::kXor>, prepare_compare<Different, Types<Bool>>},
+    {"And", flags, infer_junction<false>, prepare_compare<Both, Types<Bool>>},
+    {"Or", flags, infer_junction<true>, prepare_compare<Either, Types<Bool>>},
+    {"Xor", flags, infer_compare, prepare_compare<Different, Types<Bool>>},
     {"Where", flags, infer_where, prepare_where},
 };
 

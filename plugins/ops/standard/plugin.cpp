@@ -23,14 +23,40 @@ struct Tables {
   regie_op_kernel_table kernel_table{};
 
   Tables() {
-    for (auto family : {unary_ops,      binary_ops,     compare_ops,       cast_ops,
-                        conv_ops,       pool_ops,       matmul_ops,        norm_ops,
-                        reduce_ops,     view_ops,       data_movement_ops, slice_ops,
-                        shape_ops,      structural_ops, index_ops,         integer_ops,
-                        layer_norm_ops, math_ops,       recurrent_ops,     resize_ops,
-                        scatter_ops,    attention_ops,  block_ops,         einsum_ops,
-                        quantize_ops,   sampling_ops,   signal_ops,        fused_attention_ops,
-                        pointwise_ops,  loss_ops})
+    for (auto family : {unary_ops,
+                        binary_ops,
+                        compare_ops,
+                        cast_ops,
+                        conv_ops,
+                        pool_ops,
+                        matmul_ops,
+                        norm_ops,
+                        reduce_ops,
+                        view_ops,
+                        data_movement_ops,
+                        slice_ops,
+                        shape_ops,
+                        structural_ops,
+                        index_ops,
+                        integer_ops,
+                        layer_norm_ops,
+                        math_ops,
+                        recurrent_ops,
+                        resize_ops,
+                        scatter_ops,
+                        attention_ops,
+                        block_ops,
+                        einsum_ops,
+                        quantize_ops,
+                        sampling_ops,
+                        signal_ops,
+                        fused_attention_ops,
+                        pointwise_ops,
+                        loss_ops,
+                        linear_attention_ops,
+                        deform_conv_ops,
+                        random_ops,
+                        ngram_ops})
       for (const Op& op : family()) {
         shapes.push_back(op);
         names.push_back(sdk::str(op.name));

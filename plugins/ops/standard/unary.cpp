@@ -27,14 +27,6 @@ void infer_abs(const Infer& infer) {
   }
 }
 
-void infer_not(const Infer& infer) {
-  infer_same(infer);
-  auto content = infer.content(0);
-  if (!content) return;
-  for (regie_dim& d : *content) d = d == 0 ? 1 : d == 1 ? 0 : REGIE_DIM_UNKNOWN;
-  infer.content(0, *content);
-}
-
 // Whole numbers stay what they are.
 void infer_rounding(const Infer& infer) {
   infer_same(infer);
@@ -47,6 +39,19 @@ void infer_clip(const Infer& infer) {
       for (regie_dim d : infer.shape(i))
         if (!infer.agree(d, 1)) infer.bad("the bounds must be single numbers");
   infer_same(infer);
+}
+
+// Not occurs in conditions on shapes.
+void infer_not(const Infer& infer) {
+  infer_same(infer);
+  auto content = infer.content(0);
+  if (!content) return;
+  for (regie_dim& d : *content) {
+    const auto number = infer.number(d);
+    if (!number) return;
+    d = *number == 0;
+  }
+  infer.content(0, *content);
 }
 
 // Operators whose function is one of functors.h.
