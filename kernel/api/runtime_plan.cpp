@@ -23,6 +23,8 @@ const char* kind_name(TaskKind kind) {
       return "copy";
     case TaskKind::kIf:
       return "if";
+    case TaskKind::kLoop:
+      return "loop";
   }
   return "?";
 }

@@ -7,7 +7,8 @@
 
 #include "ir/edit.h"
 #include "passes/known_content.h"
-#include "passes/structural.h"
+#include "passes/region_types.h"
+#include "ir/structural.h"
 #include "text/text.h"
 
 namespace regie {
@@ -191,6 +192,8 @@ bool contradicts(const regie_type& said, const regie_type& inferred) {
 }  // namespace
 
 Status PluginOpSet::infer(Graph& graph, uint32_t node) const {
+  if (is_control_flow(graph.node(node))) REGIE_TRY(infer_captures(graph, node, *this));
+  if (is_loop(graph.node(node))) return infer_loop(graph, node, *this);
   Result<Inferred> first = inferred(graph, node);
   if (first.status().code() == REGIE_UNSUPPORTED && learn_contents(graph, node, *this))
     first = inferred(graph, node);

@@ -57,6 +57,11 @@ class Builder {
   std::string_view fresh_name(const std::string& wanted);
   void bind(Scope* scope, const NodeRef& ref, const std::vector<uint32_t>& results);
   void bind(Scope* scope, std::string_view name, uint32_t value);
+  uint32_t open_region(std::string_view name, const std::vector<regie_type>& types,
+                       const std::vector<regie_str>& names, uint32_t* args);
+  void close_region(const std::vector<uint32_t>& results);
+  // Initializers and nodes of a graph; inputs are bound in the scope already.
+  void build(const Body& body, Scope* scope);
   // The regions of an If; `operands` gets the captured values.
   std::vector<uint32_t> branches(const Scope& scope, uint32_t node_index, const Body& body,
                                  std::vector<uint32_t>* operands);
@@ -67,7 +72,6 @@ class Builder {
   void check_versions();
   void check_operators();
   bool known_extension(const wire::Node& node) const;
-  void build(const Body& body, Scope* scope);
   void translate(Scope* scope, uint32_t index, const Body& body);
   void outputs(const Scope& scope);
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "builder.h"
+#include "loops.h"
 
 namespace regie::onnx {
 
@@ -49,6 +50,38 @@ class NodeTranslation final : public Translation {
     const std::vector<uint32_t> regions = builder_.branches(*scope_, index_, body_, &all);
     finish(ref.node->op_type(), all, {}, regions, static_cast<size_t>(ref.node->output_size()));
   }
+  void finish_loop() override {
+    const LoopNode loop = loop_node(builder_, *this, *scope_, body_, index_);
+    finish("Loop", loop.operands, {Attribute::integer("carried", loop.carried)}, {loop.region}, loop.results);
+  }
+  void finish_scan() override {
+    const ScanNode scan = scan_node(builder_, *this, *scope_, body_, index_);
+    const size_t count = scan.loop.results, states = static_cast<size_t>(scan.loop.carried);
+    std::vector<regie_str> names(count);
+    std::vector<uint8_t> omitted(count);
+    std::vector<uint32_t> results(count, REGIE_NONE), last;
+    for (size_t i = 0; i < count; ++i) {
+      omitted[i] = !output_wanted(static_cast<int>(i));
+      const bool arranged = i >= states && (scan.axes[i - states] != 0 || scan.directions[i - states] != 0);
+      if (!omitted[i])
+        names[i] =
+            sdk::str(arranged ? builder_.fresh_name(ref.node->output(static_cast<int>(i)) + "_collected")
+                              : std::string_view(ref.node->output(static_cast<int>(i))));
+    }
+    builder_.node("Loop", ref, scan.loop.operands, {Attribute::integer("carried", scan.loop.carried)},
+                  {scan.loop.region}, names, omitted, results.data());
+    for (size_t i = 0; i < count; ++i) {
+      if (omitted[i]) continue;
+      uint32_t value = results[i];
+      std::string_view op;
+      std::vector<uint32_t> in;
+      std::vector<Attribute> attrs;
+      const std::string& name = ref.node->output(static_cast<int>(i));
+      if (i >= states) scan.arranged(*this, i - states, value, &op, &in, &attrs);
+      if (!op.empty()) builder_.node(op, ref, in, attrs, {}, {sdk::str(name)}, {0}, &value);
+      builder_.bind(scope_, name, value);
+    }
+  }
   void finish_constant() override {
     if (ref.node->output_size() != 1 || ref.node->output(0).empty())
       context.invalid("a Constant has one output");
@@ -67,12 +100,13 @@ class NodeTranslation final : public Translation {
     std::vector<regie_str> names(count);
     std::vector<uint8_t> omitted(count);
     std::vector<uint32_t> results(count, REGIE_NONE);
+    const size_t named = std::min(count, static_cast<size_t>(ref.node->output_size()));
     for (size_t i = 0; i < count; ++i) {
-      const std::string& name = ref.node->output(static_cast<int>(i));
-      names[i] = sdk::str(name);
-      omitted[i] = name.empty();
+      omitted[i] = i >= named || ref.node->output(static_cast<int>(i)).empty();
+      if (!omitted[i]) names[i] = sdk::str(ref.node->output(static_cast<int>(i)));
     }
     builder_.node(op, ref, in, attrs, regions, names, omitted, results.data());
+    results.resize(named);
     builder_.bind(scope_, ref, results);
   }
 
@@ -145,6 +179,18 @@ void Builder::node(std::string_view op, const NodeRef& ref, const std::vector<ui
   d.result_names = result_names.data();
   d.results_omitted = omitted.data();
   Context::check(api().node(edit(), &d, results));
+}
+
+uint32_t Builder::open_region(std::string_view name, const std::vector<regie_type>& types,
+                              const std::vector<regie_str>& names, uint32_t* args) {
+  uint32_t region = REGIE_NONE;
+  Context::check(api().open_region(edit(), sdk::str(name), static_cast<uint32_t>(types.size()), types.data(),
+                                   names.data(), &region, args));
+  return region;
+}
+
+void Builder::close_region(const std::vector<uint32_t>& results) {
+  Context::check(api().close_region(edit(), static_cast<uint32_t>(results.size()), results.data()));
 }
 
 bool Builder::is_constant(uint32_t id) const {

@@ -73,9 +73,12 @@ class Translation {
   // The node that gives the node's outputs. Call it once, last.
   virtual void finish(std::string_view op, const std::vector<uint32_t>& operands,
                       const std::vector<Attribute>& attributes) = 0;
-  // Instead of `finish`: a Constant becomes a constant, an If gets its branches as regions.
+  // Instead of `finish`: a Constant becomes a constant, an If gets its branches as regions, Loop and Scan
+  // their body.
   virtual void finish_constant() = 0;
   virtual void finish_if() = 0;
+  virtual void finish_loop() = 0;
+  virtual void finish_scan() = 0;
 
   // Does anything in the model read this output?
   virtual bool output_read(int index) const = 0;
@@ -113,5 +116,7 @@ void roi_align_of_10(Translation&);
 void swiglu(Translation&);
 void constant(Translation&);
 void branches(Translation&);
+void loop(Translation&);
+void scan(Translation&);
 
 }  // namespace regie::onnx

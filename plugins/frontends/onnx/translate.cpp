@@ -250,5 +250,7 @@ void dft_of_17(Translation& t) {
 void constant(Translation& t) { t.finish_constant(); }
 
 void branches(Translation& t) { t.finish_if(); }
+void loop(Translation& t) { t.finish_loop(); }
+void scan(Translation& t) { t.finish_scan(); }
 
 }  // namespace regie::onnx
