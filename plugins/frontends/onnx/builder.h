@@ -2,9 +2,11 @@
 // in builder.cpp, nodes and regions in nodes.cpp.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -62,6 +64,9 @@ class Builder {
   void close_region(const std::vector<uint32_t>& results);
   // Initializers and nodes of a graph; inputs are bound in the scope already.
   void build(const Body& body, Scope* scope);
+  // What the condition of an If is at these shapes, where it is known.
+  std::optional<bool> known_condition(uint32_t id) const;
+  void take_branch(Scope* scope, uint32_t node_index, const Body& body, size_t which);
   // The regions of an If; `operands` gets the captured values.
   std::vector<uint32_t> branches(const Scope& scope, uint32_t node_index, const Body& body,
                                  std::vector<uint32_t>* operands);
@@ -72,6 +77,7 @@ class Builder {
   void check_versions();
   void check_operators();
   bool known_extension(const wire::Node& node) const;
+  std::array<const Body*, 2> bodies(const NodeRef& ref, uint32_t node_index, const Body& body);
   void translate(Scope* scope, uint32_t index, const Body& body);
   void outputs(const Scope& scope);
 

@@ -46,6 +46,9 @@ class NodeTranslation final : public Translation {
     finish(op, in, attrs, {}, output_count());
   }
   void finish_if() override {
+    // Of what shapes and constants decide, the other branch need not even be possible at these shapes.
+    if (const std::optional<bool> taken = builder_.known_condition(operand(0)))
+      return builder_.take_branch(scope_, index_, body_, *taken ? 0 : 1);
     std::vector<uint32_t> all = operands;
     const std::vector<uint32_t> regions = builder_.branches(*scope_, index_, body_, &all);
     finish(ref.node->op_type(), all, {}, regions, static_cast<size_t>(ref.node->output_size()));
@@ -270,16 +273,26 @@ void Builder::translate(Scope* scope, uint32_t index, const Body& body) {
   form->translate(t);
 }
 
-// Both branches get all captures as arguments, in one order; constants of the graphs around them are read
-// directly.
-std::vector<uint32_t> Builder::branches(const Scope& scope, uint32_t node_index, const Body& body,
-                                        std::vector<uint32_t>* operands) {
-  const NodeRef& ref = body.nodes[node_index];
-  const Body* branches[2] = {nullptr, nullptr};
-  static constexpr const char* kNames[2] = {"then_branch", "else_branch"};
+namespace {
+constexpr const char* kBranches[2] = {"then_branch", "else_branch"};
+}
+
+std::optional<bool> Builder::known_condition(uint32_t id) const {
+  if (id == REGIE_NONE) return std::nullopt;
+  const regie_value& v = value(id);
+  if (v.type.elem != REGIE_BOOL) return std::nullopt;
+  if (is_constant(id) && v.data && v.data->data && v.data->bytes == 1)
+    return *static_cast<const uint8_t*>(v.data->data) != 0;
+  // An expression may still be anything.
+  if (v.content && v.content_count == 1 && v.content[0] >= 0) return v.content[0] != 0;
+  return std::nullopt;
+}
+
+std::array<const Body*, 2> Builder::bodies(const NodeRef& ref, uint32_t node_index, const Body& body) {
+  std::array<const Body*, 2> branches{nullptr, nullptr};
   if (auto it = body.subgraphs.find(node_index); it != body.subgraphs.end()) {
     for (const auto& [name, child] : it->second) {
-      const int which = name == kNames[0] ? 0 : name == kNames[1] ? 1 : -1;
+      const int which = name == kBranches[0] ? 0 : name == kBranches[1] ? 1 : -1;
       if (which < 0 || branches[which])
         context_.invalid("an If has the attributes then_branch and else_branch once each, this has " +
                          quoted(name) + (which < 0 ? "" : " twice"));
@@ -288,7 +301,35 @@ std::vector<uint32_t> Builder::branches(const Scope& scope, uint32_t node_index,
   }
   if (ref.node->attribute_size() != 2 || !branches[0] || !branches[1])
     context_.invalid("an If has the attributes then_branch and else_branch, and no other");
+  for (int which = 0; which < 2; ++which) {
+    const Body& branch = *branches[static_cast<size_t>(which)];
+    if (branch.proto->input_size() != 0)
+      context_.invalid(std::string(kBranches[which]) + " has inputs; the branches of an If have none");
+    if (branch.proto->output_size() != ref.node->output_size())
+      context_.invalid(std::string(kBranches[which]) + " has " + std::to_string(branch.proto->output_size()) +
+                       " outputs, the node has " + std::to_string(ref.node->output_size()));
+  }
+  return branches;
+}
 
+// The nodes of the branch in the place of the If.
+void Builder::take_branch(Scope* scope, uint32_t node_index, const Body& body, size_t which) {
+  const NodeRef& ref = body.nodes[node_index];
+  const Body& branch = *bodies(ref, node_index, body)[which];
+  Scope inner{scope, {}};
+  build(branch, &inner);
+  context_.at(ref.name, ref.node->op_type());
+  std::vector<uint32_t> results;
+  for (const wire::ValueInfo& v : branch.proto->output()) results.push_back(inner.find(v.name()));
+  bind(scope, ref, results);
+}
+
+// Both branches get all captures as arguments, in one order; constants of the graphs around them are read
+// directly.
+std::vector<uint32_t> Builder::branches(const Scope& scope, uint32_t node_index, const Body& body,
+                                        std::vector<uint32_t>* operands) {
+  const NodeRef& ref = body.nodes[node_index];
+  const std::array<const Body*, 2> branches = bodies(ref, node_index, body);
   std::vector<std::string_view> captures;
   for (const Body* branch : branches)
     for (std::string_view name : branch->captures) {
@@ -312,17 +353,13 @@ std::vector<uint32_t> Builder::branches(const Scope& scope, uint32_t node_index,
   }
 
   std::vector<uint32_t> regions;
-  for (int which = 0; which < 2; ++which) {
+  for (size_t which = 0; which < 2; ++which) {
     const Body& branch = *branches[which];
-    if (branch.proto->input_size() != 0)
-      context_.invalid(std::string(kNames[which]) + " has inputs; the branches of an If have none");
-    if (branch.proto->output_size() != ref.node->output_size())
-      context_.invalid(std::string(kNames[which]) + " has " + std::to_string(branch.proto->output_size()) +
-                       " outputs, the node has " + std::to_string(ref.node->output_size()));
     uint32_t region = REGIE_NONE;
     std::vector<uint32_t> args(captures.size());
-    Context::check(api().open_region(edit(), sdk::str(kNames[which]), static_cast<uint32_t>(captures.size()),
-                                     types.data(), names.data(), &region, args.data()));
+    Context::check(api().open_region(edit(), sdk::str(kBranches[which]),
+                                     static_cast<uint32_t>(captures.size()), types.data(), names.data(),
+                                     &region, args.data()));
     Scope inner{&scope, {}};
     for (size_t i = 0; i < captures.size(); ++i) inner.values.emplace(captures[i], args[i]);
     build(branch, &inner);

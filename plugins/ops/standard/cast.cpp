@@ -82,6 +82,16 @@ regie_elem target_of(std::string_view op, const sdk::Attrs& attrs) {
 void infer_cast(const Infer& infer) {
   regie_elem to = target_of(infer.op, infer.attrs);
   infer.result(0, to, infer.shape(0));
+  if (to == REGIE_BOOL) {  // conditions on shapes
+    auto content = infer.content(0);
+    if (!content) return;
+    for (regie_dim& d : *content) {
+      const auto number = infer.number(d);
+      if (!number) return;
+      d = *number != 0;
+    }
+    return infer.content(0, *content);
+  }
   if (to != REGIE_I64 && to != REGIE_I32 && to != REGIE_F32 && to != REGIE_F64) return;
   if (auto elements = infer.elements(0)) infer.content(0, *elements);
 }
