@@ -5,7 +5,9 @@
 #include <limits>
 
 #include "model/file.h"
+#include "model/late.h"
 #include "model/layout.h"
+#include "model/shape_op.h"
 
 namespace regie {
 
@@ -16,7 +18,7 @@ std::string number(uint64_t n) { return std::to_string(n); }
 // One check a model: keeps the place for messages, and the bytes of each type at the reference shapes.
 class Checker {
  public:
-  Checker(const Model& model, regie_status code) : m_(model), code_(code) {}
+  Checker(const Model& model, regie_status code) : m_(model), code_(code), late_(model) {}
 
   Status run() {
     REGIE_TRY(counts());
@@ -115,6 +117,10 @@ class Checker {
     if (!shapes) return bad(shapes.status().message());
     reference_ = std::move(shapes).value();
     for (size_t t = 0; t < m_.types.size(); ++t) {
+      if (late_.type(static_cast<uint32_t>(t))) {  // checked when the run knows it
+        bytes_.push_back(0);
+        continue;
+      }
       Result<uint64_t> bytes = bytes_at(m_, static_cast<uint32_t>(t), reference_);
       if (!bytes) return bad("type " + number(t) + ": " + bytes.status().message());
       bytes_.push_back(*bytes);
@@ -127,11 +133,11 @@ class Checker {
       const ModelSymbol& symbol = m_.symbols[s];
       place_ = "symbol '" + symbol.name + "'";
       if (symbol.input == REGIE_NONE) {
-        if (!loaded_[s]) continue;
-        return unsupported(
-            "the dimension '" + symbol.name +
-            "' depends on computed data, which this version cannot run; fix it with a shape option");
+        if (!loaded_[s] || late_.symbols[s]) continue;
+        return unsupported("the dimension '" + symbol.name +
+                           "' depends on computed data, but no task says its value; compile the model again");
       }
+      if (late_.symbols[s]) return bad("both an input and a task say its value");
       REGIE_TRY(index("input", symbol.input, m_.inputs.size()));
       REGIE_TRY(index("type", m_.inputs[symbol.input].type, m_.types.size()));
       const std::vector<ModelDim>& dims = m_.types[m_.inputs[symbol.input].type].dims;
@@ -150,6 +156,8 @@ class Checker {
       for (const ModelPort& port : *list) {
         place_ = "port '" + port.name + "'";
         REGIE_TRY(index("type", port.type, m_.types.size()));
+        if (list == &m_.inputs && late_.type(port.type))
+          return bad("has a dimension that only a task makes known");
       }
     place_.clear();
     return {};
@@ -191,6 +199,11 @@ class Checker {
         return bad("offset " + number(b.offset) + " is not aligned to " + number(b.alignment));
       if (b.lower >= b.upper) return bad("is live in no step");
       REGIE_TRY(dim(b.size));
+      if (late_.dim(b.size)) {
+        if (b.kind != BufferKind::kTensor || !b.below.empty() || b.offset != 0)
+          return bad("only the run tells its size, but it has a place in the plan");
+        continue;
+      }
       const int64_t size = reference_.at(b.size);
       if (size < 0) return bad("its size is negative");
       const uint64_t arena = m_.spaces[b.space].arena_bytes;
@@ -300,7 +313,7 @@ class Checker {
     if (a.index >= count) return bad(name + ": index " + number(a.index) + " of " + number(count));
     if (a.kind == Arg::kBuffer) {
       if (m_.buffers[a.index].kind != BufferKind::kTensor) return bad(name + " is scratch memory");
-      room = static_cast<uint64_t>(reference_.at(m_.buffers[a.index].size));
+      if (!late_.buffer(a.index)) room = static_cast<uint64_t>(reference_.at(m_.buffers[a.index].size));
     } else if (a.kind == Arg::kWeight) {
       // The bytes of another layout mean something to the kernel alone that they were packed for.
       if (m_.weights[a.index].layout != kPortable)
@@ -309,6 +322,7 @@ class Checker {
     } else {
       room = bytes_[(a.kind == Arg::kInput ? m_.inputs : m_.outputs)[a.index].type];
     }
+    if (late_.arg(a)) return {};  // the run checks it
     const uint64_t need = bytes_[a.type];
     if (a.offset > room || need > room - a.offset)
       return bad(name + ": " + number(need) + " bytes at " + number(a.offset) + " are outside of its " +
@@ -362,7 +376,12 @@ class Checker {
       return bad("only control flow runs programs");
     if (t.kind != TaskKind::kLoop && !t.program_arguments.empty())
       return bad("only a loop hands arguments to a program");
+    REGIE_TRY(defines(t));
     switch (t.kind) {
+      case TaskKind::kDefine:
+        return t.operands.empty() || t.operands[0].kind == Arg::kNone
+                   ? bad("there is nothing that its results could be views of")
+                   : Status();
       case TaskKind::kLaunch:
         return launch(t);
       case TaskKind::kCopy:
@@ -373,6 +392,35 @@ class Checker {
         return loop(t);
     }
     return bad("unknown kind of task " + number(static_cast<uint64_t>(t.kind)));
+  }
+
+  // What it makes known, and by which operator's shape function.
+  Status defines(const ModelTask& t) const {
+    if (t.kind == TaskKind::kDefine && t.shape_op.empty()) return bad("no operator tells the shape");
+    if (t.kind == TaskKind::kLaunch || t.kind == TaskKind::kDefine) {
+      if (!t.shape_op.empty()) {
+        Result<ShapeOp> read = ShapeOp::read(t.shape_op);
+        if (!read) return bad(read.status().message());
+      } else if (!t.defines.empty()) {
+        return bad("makes dimensions known, but no operator tells them");
+      }
+    } else if (!t.shape_op.empty()) {
+      return bad("only a launch asks an operator for its shape");
+    }
+    if (t.kind == TaskKind::kCopy && !t.defines.empty()) return bad("a copy makes no dimension known");
+    for (const ModelDefine& d : t.defines) {
+      REGIE_TRY(index("symbol", d.symbol, m_.symbols.size()));
+      REGIE_TRY(index("result", d.result, t.results.size()));
+      const Arg& a = t.results[d.result];
+      if (a.kind == Arg::kNone) return bad("makes a dimension of an absent result known");
+      const std::vector<ModelDim>& dims = m_.types[a.type].dims;
+      REGIE_TRY(index("axis", d.axis, dims.size()));
+      const ModelDim dim = dims[d.axis];
+      if (dim >= 0 || m_.expressions[static_cast<size_t>(-(dim + 1))].words !=
+                          std::vector<int64_t>{DimCode::kLoad, static_cast<int64_t>(d.symbol)})
+        return bad("the dimension that it makes known is not the symbol '" + m_.symbols[d.symbol].name + "'");
+    }
+    return {};
   }
 
   Status launch(const ModelTask& t) const {
@@ -403,7 +451,8 @@ class Checker {
     if (t.operands.size() != 1 || t.results.size() != 1 || t.operands[0].kind == Arg::kNone ||
         t.results[0].kind == Arg::kNone)
       return bad("a copy has one operand and one result");
-    if (bytes_[t.operands[0].type] != bytes_[t.results[0].type])
+    if (!late_.type(t.operands[0].type) && !late_.type(t.results[0].type) &&
+        bytes_[t.operands[0].type] != bytes_[t.results[0].type])
       return bad("copies between tensors of other sizes");
     // Weights are read in the host's memory.
     const uint32_t host = m_.spaces[0].device;
@@ -422,7 +471,8 @@ class Checker {
 
   Status branch(const ModelTask& t) const {
     if (t.operands.empty() || t.operands[0].kind == Arg::kNone ||
-        m_.types[t.operands[0].type].elem != REGIE_BOOL || bytes_[t.operands[0].type] != 1)
+        m_.types[t.operands[0].type].elem != REGIE_BOOL ||
+        (!late_.type(t.operands[0].type) && bytes_[t.operands[0].type] != 1))
       return bad("its condition is not one bool");
     if (t.programs.size() != 2 || t.program_results.size() != 2)
       return bad("must have two programs and their results");
@@ -432,6 +482,12 @@ class Checker {
       for (size_t i = 0; i < list.size(); ++i) {
         if (t.results[i].kind == Arg::kNone) continue;
         if (list[i].kind == Arg::kNone) return bad("result " + number(i) + " is absent in a branch");
+        if (late_.type(list[i].type) || late_.type(t.results[i].type)) {
+          if (m_.types[list[i].type].elem != m_.types[t.results[i].type].elem ||
+              m_.types[list[i].type].dims.size() != m_.types[t.results[i].type].dims.size())
+            return bad("result " + number(i) + " has another type in a branch");
+          continue;
+        }
         if (bytes_[list[i].type] != bytes_[t.results[i].type])
           return bad("result " + number(i) + " has another size in a branch");
       }
@@ -516,6 +572,7 @@ class Checker {
   const Model& m_;
   regie_status code_;
   std::string place_;
+  LateFacts late_;
   ShapeValues reference_;
   std::vector<uint64_t> bytes_;  // by type, at the reference
   std::vector<bool> loaded_;     // by symbol: an expression uses it

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "model/late.h"
 #include "model/layout.h"
 #include "model/plan_order.h"
 
@@ -35,11 +36,11 @@ class PlanCheck {
  public:
   PlanCheck(const Model& model, const Placement& placement, const std::vector<uint64_t>& bytes,
             regie_status code)
-      : m_(model), placement_(placement), bytes_(bytes), code_(code), order_(model) {}
+      : m_(model), placement_(placement), bytes_(bytes), code_(code), late_(model), order_(model) {}
 
   Status run(bool at_reference) {
     if (at_reference) REGIE_TRY(figures());
-    memories_.resize(m_.spaces.size() + m_.outputs.size());
+    memories_.resize(m_.spaces.size() + m_.outputs.size() + (late_.any() ? m_.buffers.size() : 0));
     REGIE_TRY(programs());
     return outputs();
   }
@@ -95,7 +96,14 @@ class PlanCheck {
   // for what is never written: inputs, weights, nothing.
   bool range_of(const Arg& a, Range* r) const {
     if (a.kind != Arg::kBuffer && a.kind != Arg::kOutput) return false;
-    const uint64_t bytes = bytes_[a.type];
+    uint64_t bytes = bytes_[a.type];
+    if (late_.place(a)) return late_range(a, r);
+    // A view whose shape is told later is taken for all that is behind it.
+    if (late_.type(a.type)) {
+      const uint64_t room =
+          a.kind == Arg::kBuffer ? placement_.sizes[a.index] : bytes_[m_.outputs[a.index].type];
+      bytes = room - std::min(room, a.offset);
+    }
     if (bytes == 0) return false;
     if (a.kind == Arg::kBuffer) {
       r->memory = m_.buffers[a.index].space;
@@ -111,13 +119,24 @@ class PlanCheck {
     return true;
   }
 
+  // Memory of its own, of which nothing but the order of those who touch it can be checked.
+  bool late_range(const Arg& a, Range* r) const {
+    const size_t first = a.kind == Arg::kBuffer ? m_.spaces.size() + m_.outputs.size() : m_.spaces.size();
+    r->memory = static_cast<uint32_t>(first + a.index);
+    r->owner = static_cast<uint32_t>((a.kind == Arg::kBuffer ? 0 : m_.buffers.size()) + a.index);
+    r->begin = 0;
+    r->end = 1;
+    r->value = a.value;
+    return true;
+  }
+
   std::string owner_name(uint32_t owner) const {
     return owner < m_.buffers.size() ? "buffer '" + m_.buffers[owner].name + "'"
                                      : "output '" + m_.outputs[owner - m_.buffers.size()].name + "'";
   }
   std::string memory_name(uint32_t memory) const {
     return memory < m_.spaces.size() ? "memory space '" + m_.spaces[memory].name + "'"
-                                     : "the output's memory";
+                                     : "the memory that is found for it when the model runs";
   }
   std::string place(const Range& r) const {
     return "bytes " + number(r.begin) + " to " + number(r.end) + " of " + memory_name(r.memory) + " (" +
@@ -257,6 +276,7 @@ class PlanCheck {
   Status task(EventId who, const ModelTask& t) {
     REGIE_TRY(ranges(t.operands, &reads_));
     REGIE_TRY(ranges(t.results, &writes_));
+    if (t.kind == TaskKind::kDefine) writes_.clear();  // nothing is written
     REGIE_TRY(lifetimes(who, t, reads_, false));
     REGIE_TRY(lifetimes(who, t, writes_, true));
     Range scratch;
@@ -424,6 +444,7 @@ class PlanCheck {
   const Placement& placement_;
   const std::vector<uint64_t>& bytes_;  // by type
   const regie_status code_;
+  const LateFacts late_;
   Order order_;
   std::vector<Map> memories_;
   std::vector<Range> reads_, writes_;
@@ -435,8 +456,9 @@ Status check_plan(const Model& model, const std::vector<int64_t>& symbol_values)
   Result<ShapeValues> shapes = evaluate_shapes(model, symbol_values);
   if (!shapes) return std::move(shapes).status().while_doing("checking the plan");
   std::vector<uint64_t> bytes;
+  const LateFacts late(model);
   for (uint32_t t = 0; t < model.types.size(); ++t) {
-    Result<uint64_t> size = bytes_at(model, t, *shapes);
+    Result<uint64_t> size = late.type(t) ? Result<uint64_t>(0) : bytes_at(model, t, *shapes);
     if (!size) return std::move(size).status().while_doing("checking the plan");
     bytes.push_back(*size);
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "model/shape_op.h"
 #include "passes/emit.h"
 #include "ir/structural.h"
 #include "regie/c/engine.h"
@@ -130,6 +131,27 @@ uint32_t ModelEmitter::add_kernel(const CompiledKernel& k, uint32_t device) {
   return it->second;
 }
 
+// What the run has to ask the operator's shape function for, and which symbols it then knows. What a symbol
+// stands for in no expression of its own, or is known by now, is compared when the run gets there.
+Status ModelEmitter::emit_late_dims(const regie_node& n, ModelTask* task) {
+  REGIE_ASSIGN(const std::vector<PluginOpSet::LateDim> late, state_.ops->late_dims(g_, n.id));
+  if (late.empty()) return {};
+  if (!is_control_flow(n)) {
+    Result<std::string> op = ShapeOp::write(view(n.op), {n.attrs, n.attr_count});
+    if (!op) return Status::error(op.status().code(), op.status().message(), g_.describe_node(n.id));
+    task->shape_op = std::move(op).value();
+  }
+  for (const PluginOpSet::LateDim& l : late) {
+    if (n.results[l.result] == REGIE_NONE) continue;
+    const auto symbol = g_.dims().symbol_index(g_.value(n.results[l.result]).type.dims[l.axis]);
+    if (!symbol || g_.dims().symbol_at(*symbol).lower == g_.dims().symbol_at(*symbol).upper) continue;
+    if (!g_.dims().symbol_at(*symbol).data_dependent) continue;
+    if (defined_.insert(static_cast<uint32_t>(*symbol)).second)
+      task->defines.push_back({static_cast<uint32_t>(*symbol), l.result, l.axis});
+  }
+  return {};
+}
+
 Result<ModelTask> ModelEmitter::make_task(const ScheduledTask& t) {
   const regie_node& n = g_.node(t.node);
   ModelTask task;
@@ -148,6 +170,7 @@ Result<ModelTask> ModelEmitter::make_task(const ScheduledTask& t) {
     REGIE_ASSIGN(Arg a, locate(v));
     task.results.push_back(a);
   }
+  REGIE_TRY(emit_late_dims(n, &task));
   if (is_copy(n)) {
     task.kind = TaskKind::kCopy;
   } else if (is_if(n)) {
@@ -155,6 +178,8 @@ Result<ModelTask> ModelEmitter::make_task(const ScheduledTask& t) {
     task.operands.resize(1);  // the captures are read where they lie
   } else if (is_loop(n)) {
     REGIE_TRY(loop_state(n, &task));
+  } else if (views_.count(t.node)) {
+    task.kind = TaskKind::kDefine;
   } else if (is_control_flow(n)) {
     return unsupported("operator " + std::string(view(n.op)) + " is not supported yet",
                        g_.describe_node(t.node));
@@ -204,7 +229,8 @@ Status ModelEmitter::emit_region(uint32_t region, ModelProgram* program) {
     for (uint32_t w : t.waits) waits.insert(waits.end(), ends[w].begin(), ends[w].end());
     std::sort(waits.begin(), waits.end());
     waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
-    if (views_.count(t.node)) {
+    REGIE_ASSIGN(const std::vector<PluginOpSet::LateDim> late, state_.ops->late_dims(g_, t.node));
+    if (views_.count(t.node) && late.empty()) {
       ends[i] = waits;
       if (stream.last != REGIE_NONE) ends[i].push_back(stream.last);
       stream.waits = std::move(waits);  // its stream goes on only after them

@@ -14,6 +14,7 @@
 #include "model/packing_check.h"
 #include "passes/compile_state.h"
 #include "ir/structural.h"
+#include "passes/late_symbols.h"
 
 namespace regie {
 
@@ -189,7 +190,7 @@ class Builder {
       }
     }
     if (!is_control_flow(n) && !is_copy(n) && state_.kernels[t.node] &&
-        state_.kernels[t.node]->scratch_bytes) {
+        state_.kernels[t.node]->scratch_bytes && !state_.is_late_node(t.node)) {
       PlannedBuffer b;
       b.scratch_of = t.node;
       b.space = g_.view().engines[n.engine].space;
@@ -241,6 +242,8 @@ class Builder {
     b->size_dim = bits >= 8 ? dims.mul(count, bits / 8) : dims.op(REGIE_DIM_CEILDIV, count, 8 / bits);
     if (b->size_dim == REGIE_DIM_UNKNOWN)
       return unsupported("its size in bytes is more than 64 bits can hold", g_.describe_value(value));
+    b->late = is_late(dims, b->size_dim);
+    if (b->late) return {};  // takes no room in the plan
     REGIE_ASSIGN(int64_t bytes, state_.reference_value(b->size_dim));
     b->size = static_cast<uint64_t>(bytes);
     return {};
@@ -291,6 +294,7 @@ Status run_memory_planner(CompileState& state, const Provider<regie_memory_table
     for (uint32_t i = 0; i < state.buffers.size(); ++i) {
       const PlannedBuffer& b = state.buffers[i];
       if (b.space != space) continue;
+      record.late_buffers += b.late;
       record.sum_of_tensors += b.size;
       if (b.size == 0) continue;  // takes no room wherever it is
       members.push_back(i);

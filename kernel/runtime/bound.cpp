@@ -7,9 +7,10 @@ namespace regie {
 class Binder {
  public:
   Binder(const SessionCore& core, std::unique_ptr<const ShapePlan> plan,
-         std::vector<std::unique_ptr<RunStream>>& streams)
+         std::vector<std::unique_ptr<RunStream>>& streams, LatePool& pool)
       : core_(core), model_(*core.model), streams_(streams), bound_(new Bound) {
     bound_->plan = std::move(plan);
+    if (core.late.any()) bound_->late = std::make_unique<LateRun>(core, *bound_->plan, pool);
   }
 
   Result<std::unique_ptr<Bound>> run() {
@@ -31,6 +32,11 @@ class Binder {
       to.index = o;
       to.type = model_.outputs[o].type;
       REGIE_ASSIGN(Transfer t, transfer(source, to));
+      if (b.late) {
+        b.late->own_args.push_back(std::make_unique<Arg>(to));
+        b.late->outputs.push_back(
+            {{const_cast<regie_tensor*>(t.from), &source}, {t.to, b.late->own_args.back().get()}});
+      }
       b.outputs.push_back(std::move(t));
     }
     return std::move(bound_);
@@ -59,7 +65,7 @@ class Binder {
     if (a.kind != Arg::kNone) {
       t.elem = model_.types[a.type].elem;
       t.rank = static_cast<int32_t>(b.plan->dims[a.type].size());
-      t.dims = b.plan->dims[a.type].data();
+      t.dims = core_.late.type(a.type) ? b.late->dims_address(a.type) : b.plan->dims[a.type].data();
       t.bytes = b.plan->bytes[a.type];
     }
     const uint32_t weight = packed != REGIE_NONE ? packed : a.kind == Arg::kWeight ? a.index : REGIE_NONE;
@@ -72,7 +78,7 @@ class Binder {
     }
     b.tensors_.push_back(t);
     regie_tensor* slot = &b.tensors_.back();
-    if (weight != REGIE_NONE) return slot;
+    if (weight != REGIE_NONE || (a.kind != Arg::kNone && core_.late.place(a))) return slot;
     if (a.kind == Arg::kBuffer)
       b.arena_patches_.push_back(
           {slot, nullptr, model_.buffers[a.index].space, b.plan->offsets[a.index] + a.offset});
@@ -97,30 +103,41 @@ class Binder {
     s.stream = stream_of(task.device, task.stream);
     s.launch.struct_size = sizeof s.launch;
     s.launch.task = t;
+    if (core_.late.task(task)) {
+      bound_->late->steps.push_back(std::make_unique<LateStep>());
+      s.late = bound_->late->steps.back().get();
+    }
     if (task.kind == TaskKind::kIf) return branch(task, &s);
     if (task.kind == TaskKind::kLoop) return loop(task, &s);
-    std::vector<regie_tensor*> operands;
     const uint32_t reader = task.kind == TaskKind::kLaunch ? task.device : REGIE_NONE;
     for (size_t i = 0; i < task.operands.size(); ++i) {
       regie_tensor* slot =
           tensor(task.operands[i], reader, task.kernel_weights.empty() ? REGIE_NONE : task.kernel_weights[i]);
       if (i == 0) s.launch.operands = slot;
+      if (s.late) s.late->operands.push_back({slot, &task.operands[i]});
     }
     for (size_t i = 0; i < task.results.size(); ++i) {
       regie_tensor* slot = tensor(task.results[i], reader);
       if (i == 0) s.launch.results = slot;
+      if (s.late) s.late->results.push_back({slot, &task.results[i]});
     }
     s.launch.operand_count = static_cast<uint32_t>(task.operands.size());
     s.launch.result_count = static_cast<uint32_t>(task.results.size());
     if (task.kind == TaskKind::kCopy) {
-      if (s.launch.results->bytes == 0) return {};
+      if (s.launch.results->bytes == 0 && !s.late) return {};
       s.kind = Step::kCopy;
+      if (s.late) s.late->kind = Step::kCopy;
       const uint32_t from = space_of(task.operands[0]), to = space_of(task.results[0]);
       const uint32_t host = core_.host_device();
       if (model_.spaces[from].device == model_.spaces[to].device)
         s.direction = REGIE_COPY_INSIDE;
       else
         s.direction = model_.spaces[from].device == host ? REGIE_COPY_TO_DEVICE : REGIE_COPY_FROM_DEVICE;
+      return {};
+    }
+    if (s.late) {
+      if (task.kind == TaskKind::kLaunch) s.kind = Step::kLaunch;
+      s.late->kind = s.kind;
       return {};
     }
     const TaskPlan& plan = bound_->plan->tasks[p][t];
@@ -147,7 +164,10 @@ class Binder {
 
   Status branch(const ModelTask& task, Step* s) {
     s->kind = Step::kIf;
-    s->condition.from = tensor(task.operands[0], REGIE_NONE);
+    if (s->late) s->late->kind = Step::kIf;
+    regie_tensor* condition = tensor(task.operands[0], REGIE_NONE);
+    s->condition.from = condition;
+    if (s->late) s->late->operands.push_back({condition, &task.operands[0]});
     bound_->tensors_.push_back({REGIE_BOOL, 0, 0, nullptr, nullptr, &bound_->flag, 1});
     s->condition.to = &bound_->tensors_.back();
     const uint32_t space = space_of(task.operands[0]);
@@ -157,6 +177,10 @@ class Binder {
       for (size_t i = 0; i < task.results.size(); ++i) {
         if (task.results[i].kind == Arg::kNone) continue;
         REGIE_ASSIGN(Transfer t, transfer(task.program_results[b][i], task.results[i]));
+        if (s->late) {
+          s->late->from[b].push_back({const_cast<regie_tensor*>(t.from), &task.program_results[b][i]});
+          s->late->to[b].push_back({t.to, &task.results[i]});
+        }
         s->results[b].push_back(std::move(t));
       }
     }
@@ -269,8 +293,8 @@ class Binder {
 };
 
 Result<std::unique_ptr<Bound>> Bound::make(const SessionCore& core, std::unique_ptr<const ShapePlan> plan,
-                                           std::vector<std::unique_ptr<RunStream>>& streams) {
-  return Binder(core, std::move(plan), streams).run();
+                                           std::vector<std::unique_ptr<RunStream>>& streams, LatePool& pool) {
+  return Binder(core, std::move(plan), streams, pool).run();
 }
 
 void Bound::bind_arenas(std::span<const DeviceMemory> arenas, uint64_t new_generation) {

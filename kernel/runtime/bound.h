@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/core.h"
+#include "runtime/late.h"
 
 namespace regie {
 
@@ -67,6 +67,7 @@ struct Step {
   Transfer condition;  // to `flag`; kLoop: perhaps none
   uint32_t programs[2] = {0, 0};
   std::vector<Transfer> results[2];
+  LateStep* late = nullptr;  // what the run has to find out when it gets here; NULL: nothing
   // Written by a run.
   uint64_t fence_value = 0, wait_ns = 0, issue_ns = 0, issued_ns = 0, begin_ns = 0, end_ns = 0;
   bool host_stamps = false;  // begin and end are of the host's clock already
@@ -82,7 +83,8 @@ class Bound {
  public:
   // `arenas` by space; `streams` outlive it.
   static Result<std::unique_ptr<Bound>> make(const SessionCore& core, std::unique_ptr<const ShapePlan> plan,
-                                             std::vector<std::unique_ptr<RunStream>>& streams);
+                                             std::vector<std::unique_ptr<RunStream>>& streams,
+                                             LatePool& pool);
   Bound(const Bound&) = delete;
   Bound& operator=(const Bound&) = delete;
 
@@ -92,6 +94,7 @@ class Bound {
   void bind_output(size_t i, void* data) { patch(output_patches[i], data); }
 
   std::unique_ptr<const ShapePlan> plan;
+  std::unique_ptr<LateRun> late;  // NULL: nothing is late
   std::vector<std::vector<Step>> programs;
   std::vector<Transfer> outputs;  // in order, of the outputs that no task writes
   std::vector<std::vector<Patch>> input_patches, output_patches;

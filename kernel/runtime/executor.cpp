@@ -29,11 +29,15 @@ Status RunState::execute(Bound& bound) {
   times_.clear();
   clear_plugin_failure();
   Status status;
+  if (bound.late) bound.late->begin();
   try {
     if (profiling_) read_clocks();
     status = run_program(bound, 0);
     if (status.ok()) status = wait_all();
-    for (size_t i = 0; status.ok() && i < bound.outputs.size(); ++i) status = transfer(bound.outputs[i]);
+    for (size_t i = 0; status.ok() && i < bound.outputs.size(); ++i) {
+      if (bound.late) status = ready_output(bound, i);
+      if (status.ok()) status = transfer(bound.outputs[i]);
+    }
   } catch (...) {
     // Nothing of ours throws in a run; a plug-in may.
     const Step* last = issued_.empty() ? nullptr : issued_.back();
@@ -49,10 +53,15 @@ Status RunState::execute(Bound& bound) {
         std::stable_sort(times_.begin(), times_.end(),
                          [](const TaskTime& a, const TaskTime& b) { return a.wait_ns < b.wait_ns; });
     }
-    return status;
+  } else {
+    failed_ = true;
+    drain();
   }
-  failed_ = true;
-  drain();
+  // What hangs may still use it; the next run gets new streams first.
+  if (bound.late && !timed_out_) {
+    bound.late->end();
+    pool_->end_run();
+  }
   return status;
 }
 
@@ -61,6 +70,7 @@ Status RunState::run_program(Bound& bound, uint32_t program) {
     issued_.push_back(&step);
     if (profiling_) step.wait_ns = step.host_waits.empty() ? 0 : host_ns();
     for (const Step* producer : step.host_waits) REGIE_TRY(wait_fence(*producer));
+    if (step.late) REGIE_TRY(make_ready(bound, step));
     if (step.kind == Step::kIf)
       REGIE_TRY(run_branch(bound, step));
     else if (step.kind == Step::kLoop)
@@ -117,6 +127,7 @@ Status RunState::run_branch(Bound& bound, Step& step) {
   const size_t taken = bound.flag ? 0 : 1;
   REGIE_TRY(run_program(bound, step.programs[taken]));
   REGIE_TRY(wait_all());
+  if (step.late) REGIE_TRY(hand_over(bound, step, taken));
   for (Transfer& t : step.results[taken]) REGIE_TRY(transfer(t));
   if (profiling_) step.end_ns = host_ns();
   return {};
