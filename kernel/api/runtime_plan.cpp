@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/objects.h"
+#include "model/late.h"
 #include "model/layout.h"
 #include "regie/c/engine.h"
 
@@ -23,6 +24,10 @@ const char* kind_name(TaskKind kind) {
       return "copy";
     case TaskKind::kIf:
       return "if";
+    case TaskKind::kLoop:
+      return "loop";
+    case TaskKind::kDefine:
+      return "define";
   }
   return "?";
 }
@@ -36,6 +41,7 @@ Json task_json(const regie::ModelTask& t) {
   if (!t.waits.empty()) j["waits"] = t.waits;
   if (!t.programs.empty()) j["programs"] = t.programs;
   if (t.scratch != REGIE_NONE) j["scratch"] = t.scratch;
+  for (const regie::ModelDefine& d : t.defines) j["defines"].push_back(d.symbol);
   return j;
 }
 
@@ -48,10 +54,11 @@ struct Inside {
 std::vector<std::vector<Inside>> results_inside(const Model& m, const regie::ShapeValues& shapes,
                                                 const regie::Placement& places) {
   std::vector<std::vector<Inside>> inside(m.buffers.size());
+  const regie::LateFacts late(m);
   for (const regie::ModelProgram& p : m.programs)
     for (const regie::ModelTask& t : p.tasks)
       for (const Arg& a : t.results)
-        if (a.kind == Arg::kBuffer) {
+        if (a.kind == Arg::kBuffer && !late.arg(a)) {
           const auto bytes = regie::bytes_at(m, a.type, shapes);
           inside[a.index].push_back({&t, a.offset, bytes.ok() ? *bytes : 0});
         }
@@ -68,6 +75,7 @@ std::vector<std::vector<Inside>> results_inside(const Model& m, const regie::Sha
 
 Json buffers_json(const Model& m, const regie::ShapeValues& shapes, const regie::Placement& places) {
   const auto inside = results_inside(m, shapes, places);
+  const regie::LateFacts late(m);
   Json list = Json::array();
   for (size_t b = 0; b < m.buffers.size(); ++b) {
     const regie::ModelBuffer& buffer = m.buffers[b];
@@ -77,6 +85,7 @@ Json buffers_json(const Model& m, const regie::ShapeValues& shapes, const regie:
         {"space", buffer.space},  {"lower", buffer.lower},
         {"upper", buffer.upper},  {"size", (places.sizes[b] + mask) & ~mask},
         {"offset", buffer.offset}};
+    if (late.buffers[b]) j["late"] = true;  // the run tells the size and finds the place
     for (const Inside& i : inside[b])
       j["inside"].push_back({{"name", "result of " + i.task->name},
                              {"lower", i.task->step},

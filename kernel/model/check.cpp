@@ -5,7 +5,9 @@
 #include <limits>
 
 #include "model/file.h"
+#include "model/late.h"
 #include "model/layout.h"
+#include "model/shape_op.h"
 
 namespace regie {
 
@@ -16,7 +18,7 @@ std::string number(uint64_t n) { return std::to_string(n); }
 // One check a model: keeps the place for messages, and the bytes of each type at the reference shapes.
 class Checker {
  public:
-  Checker(const Model& model, regie_status code) : m_(model), code_(code) {}
+  Checker(const Model& model, regie_status code) : m_(model), code_(code), late_(model) {}
 
   Status run() {
     REGIE_TRY(counts());
@@ -115,6 +117,10 @@ class Checker {
     if (!shapes) return bad(shapes.status().message());
     reference_ = std::move(shapes).value();
     for (size_t t = 0; t < m_.types.size(); ++t) {
+      if (late_.type(static_cast<uint32_t>(t))) {  // checked when the run knows it
+        bytes_.push_back(0);
+        continue;
+      }
       Result<uint64_t> bytes = bytes_at(m_, static_cast<uint32_t>(t), reference_);
       if (!bytes) return bad("type " + number(t) + ": " + bytes.status().message());
       bytes_.push_back(*bytes);
@@ -127,11 +133,11 @@ class Checker {
       const ModelSymbol& symbol = m_.symbols[s];
       place_ = "symbol '" + symbol.name + "'";
       if (symbol.input == REGIE_NONE) {
-        if (!loaded_[s]) continue;
-        return unsupported(
-            "the dimension '" + symbol.name +
-            "' depends on computed data, which this version cannot run; fix it with a shape option");
+        if (!loaded_[s] || late_.symbols[s]) continue;
+        return unsupported("the dimension '" + symbol.name +
+                           "' depends on computed data, but no task says its value; compile the model again");
       }
+      if (late_.symbols[s]) return bad("both an input and a task say its value");
       REGIE_TRY(index("input", symbol.input, m_.inputs.size()));
       REGIE_TRY(index("type", m_.inputs[symbol.input].type, m_.types.size()));
       const std::vector<ModelDim>& dims = m_.types[m_.inputs[symbol.input].type].dims;
@@ -150,6 +156,8 @@ class Checker {
       for (const ModelPort& port : *list) {
         place_ = "port '" + port.name + "'";
         REGIE_TRY(index("type", port.type, m_.types.size()));
+        if (list == &m_.inputs && late_.type(port.type))
+          return bad("has a dimension that only a task makes known");
       }
     place_.clear();
     return {};
@@ -191,6 +199,11 @@ class Checker {
         return bad("offset " + number(b.offset) + " is not aligned to " + number(b.alignment));
       if (b.lower >= b.upper) return bad("is live in no step");
       REGIE_TRY(dim(b.size));
+      if (late_.dim(b.size)) {
+        if (b.kind != BufferKind::kTensor || !b.below.empty() || b.offset != 0)
+          return bad("only the run tells its size, but it has a place in the plan");
+        continue;
+      }
       const int64_t size = reference_.at(b.size);
       if (size < 0) return bad("its size is negative");
       const uint64_t arena = m_.spaces[b.space].arena_bytes;
@@ -300,7 +313,7 @@ class Checker {
     if (a.index >= count) return bad(name + ": index " + number(a.index) + " of " + number(count));
     if (a.kind == Arg::kBuffer) {
       if (m_.buffers[a.index].kind != BufferKind::kTensor) return bad(name + " is scratch memory");
-      room = static_cast<uint64_t>(reference_.at(m_.buffers[a.index].size));
+      if (!late_.buffer(a.index)) room = static_cast<uint64_t>(reference_.at(m_.buffers[a.index].size));
     } else if (a.kind == Arg::kWeight) {
       // The bytes of another layout mean something to the kernel alone that they were packed for.
       if (m_.weights[a.index].layout != kPortable)
@@ -309,6 +322,7 @@ class Checker {
     } else {
       room = bytes_[(a.kind == Arg::kInput ? m_.inputs : m_.outputs)[a.index].type];
     }
+    if (late_.arg(a)) return {};  // the run checks it
     const uint64_t need = bytes_[a.type];
     if (a.offset > room || need > room - a.offset)
       return bad(name + ": " + number(need) + " bytes at " + number(a.offset) + " are outside of its " +
@@ -357,17 +371,56 @@ class Checker {
                                         std::any_of(t.kernel_weights.begin(), t.kernel_weights.end(),
                                                     [](uint32_t w) { return w != REGIE_NONE; })))
       return bad("only a launch has a kernel, weights or scratch");
-    if (t.kind != TaskKind::kIf && (!t.programs.empty() || !t.program_results.empty()))
+    if (t.kind != TaskKind::kIf && t.kind != TaskKind::kLoop &&
+        (!t.programs.empty() || !t.program_results.empty()))
       return bad("only control flow runs programs");
+    if (t.kind != TaskKind::kLoop && !t.program_arguments.empty())
+      return bad("only a loop hands arguments to a program");
+    REGIE_TRY(defines(t));
     switch (t.kind) {
+      case TaskKind::kDefine:
+        return t.operands.empty() || t.operands[0].kind == Arg::kNone
+                   ? bad("there is nothing that its results could be views of")
+                   : Status();
       case TaskKind::kLaunch:
         return launch(t);
       case TaskKind::kCopy:
         return copy(t);
       case TaskKind::kIf:
         return branch(t);
+      case TaskKind::kLoop:
+        return loop(t);
     }
     return bad("unknown kind of task " + number(static_cast<uint64_t>(t.kind)));
+  }
+
+  // What it makes known, and by which operator's shape function.
+  Status defines(const ModelTask& t) const {
+    if (t.kind == TaskKind::kDefine && t.shape_op.empty()) return bad("no operator tells the shape");
+    if (t.kind == TaskKind::kLaunch || t.kind == TaskKind::kDefine) {
+      if (!t.shape_op.empty()) {
+        Result<ShapeOp> read = ShapeOp::read(t.shape_op);
+        if (!read) return bad(read.status().message());
+      } else if (!t.defines.empty()) {
+        return bad("makes dimensions known, but no operator tells them");
+      }
+    } else if (!t.shape_op.empty()) {
+      return bad("only a launch asks an operator for its shape");
+    }
+    if (t.kind == TaskKind::kCopy && !t.defines.empty()) return bad("a copy makes no dimension known");
+    for (const ModelDefine& d : t.defines) {
+      REGIE_TRY(index("symbol", d.symbol, m_.symbols.size()));
+      REGIE_TRY(index("result", d.result, t.results.size()));
+      const Arg& a = t.results[d.result];
+      if (a.kind == Arg::kNone) return bad("makes a dimension of an absent result known");
+      const std::vector<ModelDim>& dims = m_.types[a.type].dims;
+      REGIE_TRY(index("axis", d.axis, dims.size()));
+      const ModelDim dim = dims[d.axis];
+      if (dim >= 0 || m_.expressions[static_cast<size_t>(-(dim + 1))].words !=
+                          std::vector<int64_t>{DimCode::kLoad, static_cast<int64_t>(d.symbol)})
+        return bad("the dimension that it makes known is not the symbol '" + m_.symbols[d.symbol].name + "'");
+    }
+    return {};
   }
 
   Status launch(const ModelTask& t) const {
@@ -398,7 +451,8 @@ class Checker {
     if (t.operands.size() != 1 || t.results.size() != 1 || t.operands[0].kind == Arg::kNone ||
         t.results[0].kind == Arg::kNone)
       return bad("a copy has one operand and one result");
-    if (bytes_[t.operands[0].type] != bytes_[t.results[0].type])
+    if (!late_.type(t.operands[0].type) && !late_.type(t.results[0].type) &&
+        bytes_[t.operands[0].type] != bytes_[t.results[0].type])
       return bad("copies between tensors of other sizes");
     // Weights are read in the host's memory.
     const uint32_t host = m_.spaces[0].device;
@@ -417,7 +471,8 @@ class Checker {
 
   Status branch(const ModelTask& t) const {
     if (t.operands.empty() || t.operands[0].kind == Arg::kNone ||
-        m_.types[t.operands[0].type].elem != REGIE_BOOL || bytes_[t.operands[0].type] != 1)
+        m_.types[t.operands[0].type].elem != REGIE_BOOL ||
+        (!late_.type(t.operands[0].type) && bytes_[t.operands[0].type] != 1))
       return bad("its condition is not one bool");
     if (t.programs.size() != 2 || t.program_results.size() != 2)
       return bad("must have two programs and their results");
@@ -427,9 +482,69 @@ class Checker {
       for (size_t i = 0; i < list.size(); ++i) {
         if (t.results[i].kind == Arg::kNone) continue;
         if (list[i].kind == Arg::kNone) return bad("result " + number(i) + " is absent in a branch");
+        if (late_.type(list[i].type) || late_.type(t.results[i].type)) {
+          if (m_.types[list[i].type].elem != m_.types[t.results[i].type].elem ||
+              m_.types[list[i].type].dims.size() != m_.types[t.results[i].type].dims.size())
+            return bad("result " + number(i) + " has another type in a branch");
+          continue;
+        }
         if (bytes_[list[i].type] != bytes_[t.results[i].type])
           return bad("result " + number(i) + " has another size in a branch");
       }
+    }
+    return {};
+  }
+
+  // One element of the host's memory.
+  bool is_scalar(const Arg& a, regie_elem elem, uint64_t bytes) const {
+    return m_.types[a.type].elem == elem && bytes_[a.type] == bytes;
+  }
+
+  Status loop(const ModelTask& t) const {
+    if (t.programs.size() != 1 || t.program_results.size() != 1)
+      return bad("a loop must have one program and its results");
+    const std::vector<Arg>& given = t.program_results[0];
+    const std::vector<Arg>& state = t.program_arguments;
+    if (t.operands.size() < 2 || state.size() != t.operands.size())
+      return bad("a loop has a trip count, a condition and initial values, and an argument for each");
+    const size_t carried = t.operands.size() - 2;
+    if (t.results.size() < carried || given.size() != t.results.size() + 1)
+      return bad("its program gives another number of results");
+    REGIE_TRY(args(given, "program result", false));
+    REGIE_TRY(args(state, "program argument", true));
+    if (t.operands[0].kind != Arg::kNone && !is_scalar(t.operands[0], REGIE_I64, 8))
+      return bad("its trip count is not one i64");
+    if (t.operands[1].kind != Arg::kNone && !is_scalar(t.operands[1], REGIE_BOOL, 1))
+      return bad("its condition is not one bool");
+    if (given[0].kind == Arg::kNone || !is_scalar(given[0], REGIE_BOOL, 1))
+      return bad("the condition that its program gives is not one bool");
+    // The host writes them itself.
+    if (state[0].kind != Arg::kNone && (!is_scalar(state[0], REGIE_I64, 8) || space_of(state[0]) != 0))
+      return bad("its iteration number is not one i64 in the host's memory");
+    if (state[1].kind != Arg::kNone && (!is_scalar(state[1], REGIE_BOOL, 1) || space_of(state[1]) != 0))
+      return bad("its program's condition is not one bool in the host's memory");
+    for (size_t i = 0; i < carried; ++i) {
+      const std::string name = "carried value " + number(i);
+      const Arg &to = state[2 + i], &result = t.results[i];
+      if (result.kind != Arg::kNone && (result.kind != to.kind || result.index != to.index ||
+                                        result.offset != to.offset || bytes_[result.type] != bytes_[to.type]))
+        return bad(name + " is handed over in another place than it is carried in");
+      if (to.kind == Arg::kNone) continue;
+      if (t.operands[2 + i].kind == Arg::kNone || given[1 + i].kind == Arg::kNone)
+        return bad(name + " is absent before or after an iteration");
+      if (bytes_[t.operands[2 + i].type] != bytes_[to.type] || bytes_[given[1 + i].type] != bytes_[to.type])
+        return bad(name + " has another size before or after an iteration");
+    }
+    for (size_t i = carried; i < t.results.size(); ++i) {
+      if (t.results[i].kind == Arg::kNone) continue;
+      const std::string name = "collected value " + number(i - carried);
+      if (given[1 + i].kind == Arg::kNone) return bad(name + " is not given by its program");
+      const ModelType &whole = m_.types[t.results[i].type], &part = m_.types[given[1 + i].type];
+      if (elem_bits(part.elem) < 8)
+        return unsupported(place_ + ": elements of less than a byte are collected");
+      if (whole.elem != part.elem || whole.dims.empty() ||
+          !std::equal(whole.dims.begin() + 1, whole.dims.end(), part.dims.begin(), part.dims.end()))
+        return bad(name + " is not made of what its program gives");
     }
     return {};
   }
@@ -457,6 +572,7 @@ class Checker {
   const Model& m_;
   regie_status code_;
   std::string place_;
+  LateFacts late_;
   ShapeValues reference_;
   std::vector<uint64_t> bytes_;  // by type, at the reference
   std::vector<bool> loaded_;     // by symbol: an expression uses it

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "model/file.h"
 #include "regie/c/engine.h"
+#include "model/late.h"
 #include "model/layout.h"
 #include "model/sections.h"
 
@@ -54,14 +55,25 @@ std::string task_text(const Model& m, const ModelTask& t, size_t index) {
     case TaskKind::kCopy:
       text += "copy";
       break;
+    case TaskKind::kDefine:
+      text += "shape of a view";
+      break;
     case TaskKind::kIf:
       text += "if, programs " + std::to_string(t.programs[0]) + " and " + std::to_string(t.programs[1]);
+      break;
+    case TaskKind::kLoop:
+      text += "loop, program " + std::to_string(t.programs[0]);
       break;
   }
   text += " on " + m.devices[t.device].name + "/" + std::to_string(t.stream);
   if (t.threads > 1) text += " x" + std::to_string(t.threads);
   if (!t.name.empty()) text += "  # " + t.name;
   text += "\n      (" + args_text(m, t.operands) + ") -> (" + args_text(m, t.results) + ")";
+  if (t.kind == TaskKind::kLoop)
+    text += "\n      each time (" + args_text(m, t.program_arguments) + ") -> (" +
+            args_text(m, t.program_results[0]) + ")";
+  for (size_t i = 0; i < t.defines.size(); ++i)
+    text += (i ? ", " : " defines ") + m.symbols[t.defines[i].symbol].name;
   if (t.scratch != REGIE_NONE) text += " scratch %" + m.buffers[t.scratch].name;
   for (size_t i = 0; i < t.waits.size(); ++i) text += (i ? ", " : " waits for ") + std::to_string(t.waits[i]);
   return text + "\n";
@@ -93,10 +105,15 @@ Result<std::string> inspect_model(const std::string& path) {
             std::to_string(s.bytes.data() - file.bytes().data()) + "\n";
   }
   if (!m.symbols.empty()) text += "symbols:\n";
-  for (const ModelSymbol& s : m.symbols)
-    text += "  " + s.name + " in " + std::to_string(s.lower) + ".." +
-            (s.upper == INT64_MAX ? "" : std::to_string(s.upper)) + ", planned for " +
-            std::to_string(s.reference) + "\n";
+  const LateFacts late(m);
+  for (size_t i = 0; i < m.symbols.size(); ++i) {
+    const ModelSymbol& s = m.symbols[i];
+    text +=
+        "  " + s.name + " in " + std::to_string(s.lower) + ".." +
+        (s.upper == INT64_MAX ? "" : std::to_string(s.upper)) +
+        (late.symbols[i] ? ", known when a task has run" : ", planned for " + std::to_string(s.reference)) +
+        "\n";
+  }
   text += "inputs:\n";
   for (const ModelPort& p : m.inputs) text += port_line(m, p);
   text += "outputs:\n";
@@ -110,6 +127,9 @@ Result<std::string> inspect_model(const std::string& path) {
     text += "  " + s.name + " of " + m.devices[s.device].name + ": " + std::to_string(s.arena_bytes) +
             " bytes, lower bound " + std::to_string(s.lower_bound) + share + "\n";
   }
+  if (const auto count = std::count(late.buffers.begin(), late.buffers.end(), true))
+    text +=
+        "  " + std::to_string(count) + " buffers of sizes that only the run tells, outside of the arenas\n";
   uint64_t weight_bytes = 0;
   for (const ModelWeight& w : m.weights) weight_bytes += w.size;
   text += "weights: " + std::to_string(m.weights.size()) + ", " + std::to_string(weight_bytes) + " bytes\n";

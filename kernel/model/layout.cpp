@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/late.h"
+
 namespace regie {
 
 std::vector<int64_t> reference_symbols(const Model& model) {
@@ -17,8 +19,10 @@ Result<ShapeValues> evaluate_shapes(const Model& model, std::vector<int64_t> sym
     return invalid_input("the model has " + std::to_string(model.symbols.size()) + " symbols, but " +
                          std::to_string(shapes.symbols.size()) + " values were given");
   shapes.expressions.reserve(model.expressions.size());
+  const LateFacts late(model);
   for (size_t i = 0; i < model.expressions.size(); ++i) {
     Result<int64_t> value = evaluate(model.expressions[i], shapes.symbols);
+    if (!value && late.expressions[i]) value = 0;
     if (!value)
       return invalid_input("the dimension " + dim_text(model, -static_cast<ModelDim>(i) - 1) +
                            " has no value at " + symbols_text(model, shapes.symbols) + ": " +
@@ -69,7 +73,9 @@ Result<Placement> place_buffers(const Model& model, const ShapeValues& shapes,
   placement.sizes.resize(count);
   placement.offsets.resize(count);
   placement.space_bytes.resize(model.spaces.size());
+  const LateFacts late(model);
   for (size_t i = 0; i < count; ++i) {
+    if (late.buffers[i]) continue;  // not in the plan
     int64_t size = shapes.at(model.buffers[i].size);
     if (size < 0)
       return invalid_input("buffer '" + model.buffers[i].name + "' would have " + std::to_string(size) +

@@ -35,7 +35,9 @@ struct ModelType {
 struct ModelSymbol {
   std::string name;
   int64_t lower = 0, upper = INT64_MAX;  // inclusive; checked at each run
-  uint32_t input = REGIE_NONE;  // read from dimension `axis` of this input; NONE: no expression may use it
+  // Read from dimension `axis` of this input. NONE: made known by the task that defines it (late), or used by
+  // no expression.
+  uint32_t input = REGIE_NONE;
   uint32_t axis = 0;
   int64_t reference = 1;  // value that the plan and the kernels were made for
 };
@@ -109,7 +111,22 @@ enum class TaskKind : uint8_t {
   kCopy = 2,    // operands[0] to results[0], between spaces (direction from the args' spaces)
   // Host: programs[0] if the bool operands[0] is true, else programs[1]. Everything issued before it has
   // ended when it begins, and everything that it ran when it ends.
-  kIf = 3
+  kIf = 3,
+  // Host: programs[0] again and again. Before: everything issued has ended; operands[2 ...] are copied to
+  // program_arguments[2 ...]. It goes on while fewer iterations than the i64 operands[0] (if there) were made
+  // and the bool operands[1] (if there), later program_results[0][0], is true. Before each iteration the
+  // number of iterations made and `true` are written to program_arguments[0] and [1]; after each, when
+  // everything has ended, program_results[0][1 ...] are handed over: what is carried all at once to
+  // program_arguments[2 ...], the others each to the place of that iteration in results[carried ...].
+  // results[i] of what is carried is program_arguments[2 + i].
+  kLoop = 4,
+  // Nothing is computed: results[i] are the bytes of operands[0] under a shape that the run tells.
+  kDefine = 8
+};
+
+// A symbol that becomes known when the task has run or is about to: dimension `axis` of its result.
+struct ModelDefine {
+  uint32_t symbol = 0, result = 0, axis = 0;
 };
 
 struct ModelTask {
@@ -124,11 +141,17 @@ struct ModelTask {
   std::vector<uint32_t>
       waits;  // tasks of the same program, on other streams or devices, that must have ended
   std::vector<uint32_t> programs;  // control flow
+  // Launches and kDefine whose results' shapes depend on the data of their operands: the operator with its
+  // attributes (regie/op_blob.hpp), for its shape function to be asked when they are known. Empty: not so.
+  std::string shape_op;
+  std::vector<ModelDefine> defines;  // of such a task, or of control flow whose branches give other shapes
   // Control flow: per program, where its results lie; they are copied to `results` unless they are there
   // already.
   std::vector<std::vector<Arg>> program_results;
-  std::string name;                  // node, for messages: "node 'conv1' (Op)"
-  std::string op;                    // its operator, for profiles
+  std::vector<Arg>
+      program_arguments;  // kLoop: iteration number, condition, carried values; absent: nobody reads it
+  std::string name;       // node, for messages: "node 'conv1' (Op)"
+  std::string op;         // its operator, for profiles
   std::vector<std::string> origins;  // framework operators
   uint64_t step = 0;                 // in the linearised program: the unit of buffer lifetimes
 };

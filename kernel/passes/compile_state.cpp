@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "passes/structural.h"
+#include "ir/structural.h"
+#include "passes/late_symbols.h"
 #include "text/text.h"
 
 namespace regie {
@@ -56,6 +57,7 @@ Status CompileState::check_size(uint32_t value) const {
     dims.push_back(std::max<int64_t>(0, n));
   }
   const int64_t count = element_count(dims);
+  if (is_late(graph->dims(), v.type)) return {};
   if (count != INT64_MAX && elem_bytes(v.type.elem, static_cast<uint64_t>(count)) <= INT64_MAX) return {};
   return invalid_model(
       graph->describe_value(value) + ", " + print_type(*graph, v.type) + ", is larger than an address",
@@ -103,6 +105,17 @@ Result<int64_t> CompileState::reference_value(regie_dim dim) const {
   return graph->dims().evaluate(dim, symbol_values);
 }
 
+bool CompileState::is_late_node(uint32_t node) const {
+  const Graph& g = *graph;
+  for (auto list : {g.operands(node), g.results(node)})
+    for (uint32_t v : list)
+      if (v != REGIE_NONE &&
+          (is_late(g.dims(), g.value(v).type) || is_late(g.dims(), g.value(storage_of(v)).type)))
+        return true;
+  auto late = ops->late_dims(g, node);
+  return !late.ok() || !late->empty();
+}
+
 uint32_t CompileState::storage_of(uint32_t value) const {
   const Graph& g = *graph;
   for (;;) {
@@ -110,7 +123,9 @@ uint32_t CompileState::storage_of(uint32_t value) const {
     if (v.alias_of != REGIE_NONE) {
       value = v.alias_of;
     } else if (v.kind == REGIE_VALUE_ARGUMENT && v.owner != 0) {
-      value = captured_operand(g, value);
+      const uint32_t behind = behind_argument(g, value);
+      if (behind == value) return value;
+      value = behind;
     } else {
       return value;
     }
@@ -127,6 +142,7 @@ Result<NodeShapes> NodeShapes::make(const CompileState& state, uint32_t node) {
     std::vector<int64_t> dims;
     for (int32_t d = 0; d < v.type.rank; ++d) {
       REGIE_ASSIGN(int64_t n, state.reference_value(v.type.dims[d]));
+      if (n < 0 && is_late(g.dims(), v.type.dims[d])) n = 0;
       if (n < 0)
         return invalid_model("dimension " + std::to_string(d) + " of " + g.describe_value(value) +
                                  " would be " + std::to_string(n) + " (" + g.dims().print(v.type.dims[d]) +
@@ -146,6 +162,10 @@ Result<NodeShapes> NodeShapes::make(const CompileState& state, uint32_t node) {
   };
   for (uint32_t v : g.operands(node)) REGIE_TRY(add(v, &shapes.operands_));
   for (uint32_t v : g.results(node)) REGIE_TRY(add(v, &shapes.results_));
+  REGIE_ASSIGN(const std::vector<PluginOpSet::LateDim> late, state.ops->late_dims(g, node));
+  for (const PluginOpSet::LateDim& l : late)
+    if (shapes.results_[l.result].elem != REGIE_ELEM_UNKNOWN)
+      const_cast<int64_t*>(shapes.results_[l.result].dims)[l.axis] = -1;
   return shapes;
 }
 

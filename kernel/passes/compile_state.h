@@ -78,6 +78,7 @@ struct PlannedBuffer {
   uint64_t lower = 0, upper = 0;
   uint64_t size = 0;       // at the reference shapes
   regie_dim size_dim = 0;  // bytes; constant or expression
+  bool late = false;       // the run tells the size and finds the place; `size` is 0
   uint64_t alignment = 64;
   uint64_t offset = 0;
 };
@@ -116,6 +117,9 @@ struct CompileState {
   // known so far is positive, 1 where nothing asks for more.
   void bind_symbols();
   Result<int64_t> reference_value(regie_dim dim) const;
+  // Do its operands or results have sizes, or lie in memory, that only the run tells? Such a node's scratch
+  // and what it makes are not in the plan.
+  bool is_late_node(uint32_t node) const;
   // The base of the chain of aliases, and through region arguments to the operand that the owner hands in.
   uint32_t storage_of(uint32_t value) const;
 
@@ -124,7 +128,7 @@ struct CompileState {
 };
 
 // Concrete shapes of a node at the reference binding, with constants' data: what engines are asked and
-// compile with.
+// compile with. Dimensions of results that the node itself makes known when it runs are -1.
 class NodeShapes {
  public:
   static Result<NodeShapes> make(const CompileState& state, uint32_t node);

@@ -1,10 +1,11 @@
 // Emit: turns the graph with all its decisions into a Model. Nothing is decided here.
 #include "passes/emit.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/hash.h"
-#include "passes/structural.h"
+#include "ir/structural.h"
 
 namespace regie {
 
@@ -12,10 +13,31 @@ ModelDim ModelEmitter::dim(regie_dim d) {
   if (d >= 0) return d;
   auto [it, fresh] = dims_.emplace(d, 0);
   if (fresh) {
-    model_->expressions.push_back(g_.dims().code(d));
+    // A data-dependent symbol whose value is known is as good as a number.
+    if (const auto [least, most] = g_.dims().range(d); least == most && least >= 0 && depends_on_data(d))
+      return it->second = least;
+    model_->expressions.push_back(code_of(d));
     it->second = -static_cast<ModelDim>(model_->expressions.size());
   }
   return it->second;
+}
+
+bool ModelEmitter::depends_on_data(regie_dim d) const {
+  bool all = true;
+  g_.dims().visit_symbols(d, [&](size_t s) { all = all && g_.dims().symbol_at(s).data_dependent; });
+  return all;
+}
+
+DimCode ModelEmitter::code_of(regie_dim d) const {
+  DimCode code = g_.dims().code(d);
+  for (size_t w = 0; w + 1 < code.words.size(); w += 2) {
+    if (code.words[w] != DimCode::kLoad) continue;
+    const DimSymbol& s = g_.dims().symbol_at(static_cast<size_t>(code.words[w + 1]));
+    if (!s.data_dependent || s.lower != s.upper) continue;
+    code.words[w] = DimCode::kPush;
+    code.words[w + 1] = s.lower;
+  }
+  return code;
 }
 
 uint32_t ModelEmitter::type_of(const regie_type& type) {
@@ -117,7 +139,8 @@ Status ModelEmitter::emit_symbols() {
     out.name = s.name;
     out.lower = s.lower;
     out.upper = s.upper;
-    out.reference = state_.symbol_values[i].value_or(1);
+    const auto value = i < state_.symbol_values.size() ? state_.symbol_values[i] : std::nullopt;
+    out.reference = std::clamp<int64_t>(value.value_or(1), s.lower, s.upper);
     model_->symbols.push_back(std::move(out));
   }
   for (uint32_t i = 0; i < g_.region(0).arg_count; ++i) {
@@ -132,16 +155,16 @@ Status ModelEmitter::emit_symbols() {
   return {};
 }
 
-// Every symbol that an expression loads must be readable from an input.
+// Every symbol that an expression loads must be readable from an input, or be made known by a task.
 Status ModelEmitter::check_symbols_readable() {
   for (const DimCode& code : model_->expressions)
     for (size_t w = 0; w + 1 < code.words.size(); w += 2)
       if (code.words[w] == DimCode::kLoad) {
         const ModelSymbol& s = model_->symbols[static_cast<size_t>(code.words[w + 1])];
-        if (s.input == REGIE_NONE)
+        if (s.input == REGIE_NONE && !defined_.count(static_cast<uint32_t>(code.words[w + 1])))
           return unsupported("dimension '" + s.name +
-                                 "' is known only while the model runs (its size depends on data); models of "
-                                 "that kind are not supported yet",
+                                 "' depends on data, and the operator that would tell it is gone; compile "
+                                 "without optimisation (--no-optimise)",
                              state_.source);
       }
   return {};

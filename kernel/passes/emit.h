@@ -27,6 +27,8 @@ class ModelEmitter {
     uint32_t last = REGIE_NONE;
   };
   ModelDim dim(regie_dim d);
+  bool depends_on_data(regie_dim d) const;  // and on nothing else
+  DimCode code_of(regie_dim d) const;
   uint32_t type_of(const regie_type& type);
   void reserve_weights();
   uint32_t add_weight(const void* data, uint64_t size, const std::string& layout);
@@ -41,6 +43,8 @@ class ModelEmitter {
   void order_buffers();
   Status emit_region(uint32_t region, ModelProgram* program);
   Result<ModelTask> make_task(const ScheduledTask& t);
+  Status loop_state(const regie_node& n, ModelTask* task);
+  Status emit_late_dims(const regie_node& n, ModelTask* task);
   Status emit_outputs();
   Status check_symbols_readable();
   uint32_t add_kernel(const CompiledKernel& k, uint32_t device);
@@ -59,6 +63,7 @@ class ModelEmitter {
   std::map<std::pair<uint32_t, std::string>, uint32_t> kernels_;  // {device, content digest}
   std::map<uint32_t, uint32_t> weight_of_value_;
   std::map<uint32_t, uint32_t> output_of_value_;  // storage written in place
+  std::set<uint32_t> defined_;                    // symbols that tasks make known
   std::set<uint32_t> views_;                      // nodes that no task runs
   std::vector<uint32_t> seen_as_;                 // by value: another one that has the same bytes, or itself
 };

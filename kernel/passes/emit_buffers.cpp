@@ -59,6 +59,7 @@ void ModelEmitter::order_buffers() {
   };
   std::vector<Change> changes;
   for (uint32_t rank = 0; rank < order.size(); ++rank) {
+    if (state_.buffers[order[rank]].late) continue;
     changes.push_back({m.buffers[order[rank]].lower, true, rank});
     changes.push_back({m.buffers[order[rank]].upper, false, rank});
   }

@@ -2,8 +2,9 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "model/shape_op.h"
 #include "passes/emit.h"
-#include "passes/structural.h"
+#include "ir/structural.h"
 #include "regie/c/engine.h"
 #include "regie/c/pass.h"
 
@@ -22,7 +23,9 @@ Result<Arg> ModelEmitter::locate(uint32_t value) {
       offset += v.alias_offset;
       root = v.alias_of;
     } else if (v.kind == REGIE_VALUE_ARGUMENT && v.owner != 0) {
-      root = captured_operand(g_, root);
+      const uint32_t behind = behind_argument(g_, root);
+      if (behind == root) break;
+      root = behind;
     } else {
       break;
     }
@@ -43,7 +46,7 @@ Result<Arg> ModelEmitter::locate(uint32_t value) {
     arg.kind = Arg::kWeight;
     arg.index = it->second;
     arg.constant = true;
-  } else if (v.kind == REGIE_VALUE_ARGUMENT) {
+  } else if (v.kind == REGIE_VALUE_ARGUMENT && v.owner == 0) {
     arg.kind = Arg::kInput;
     arg.index = v.index;
   } else if (auto it = output_of_value_.find(root); it != output_of_value_.end()) {
@@ -71,7 +74,7 @@ void ModelEmitter::find_views() {
   for (uint32_t v = 0; v < seen_as_.size(); ++v) seen_as_[v] = v;
   for (uint32_t region : task_regions(g_))
     for (uint32_t i = 0; region != 0 && i < g_.region(region).arg_count; ++i)
-      seen_as_[g_.region(region).args[i]] = captured_operand(g_, g_.region(region).args[i]);
+      seen_as_[g_.region(region).args[i]] = behind_argument(g_, g_.region(region).args[i]);
   for_each_task_node(g_, [&](uint32_t id) {
     const regie_node& n = g_.node(id);
     if (is_control_flow(n) || is_copy(n)) return;
@@ -128,6 +131,27 @@ uint32_t ModelEmitter::add_kernel(const CompiledKernel& k, uint32_t device) {
   return it->second;
 }
 
+// What the run has to ask the operator's shape function for, and which symbols it then knows. What a symbol
+// stands for in no expression of its own, or is known by now, is compared when the run gets there.
+Status ModelEmitter::emit_late_dims(const regie_node& n, ModelTask* task) {
+  REGIE_ASSIGN(const std::vector<PluginOpSet::LateDim> late, state_.ops->late_dims(g_, n.id));
+  if (late.empty()) return {};
+  if (!is_control_flow(n)) {
+    Result<std::string> op = ShapeOp::write(view(n.op), {n.attrs, n.attr_count});
+    if (!op) return Status::error(op.status().code(), op.status().message(), g_.describe_node(n.id));
+    task->shape_op = std::move(op).value();
+  }
+  for (const PluginOpSet::LateDim& l : late) {
+    if (n.results[l.result] == REGIE_NONE) continue;
+    const auto symbol = g_.dims().symbol_index(g_.value(n.results[l.result]).type.dims[l.axis]);
+    if (!symbol || g_.dims().symbol_at(*symbol).lower == g_.dims().symbol_at(*symbol).upper) continue;
+    if (!g_.dims().symbol_at(*symbol).data_dependent) continue;
+    if (defined_.insert(static_cast<uint32_t>(*symbol)).second)
+      task->defines.push_back({static_cast<uint32_t>(*symbol), l.result, l.axis});
+  }
+  return {};
+}
+
 Result<ModelTask> ModelEmitter::make_task(const ScheduledTask& t) {
   const regie_node& n = g_.node(t.node);
   ModelTask task;
@@ -146,11 +170,16 @@ Result<ModelTask> ModelEmitter::make_task(const ScheduledTask& t) {
     REGIE_ASSIGN(Arg a, locate(v));
     task.results.push_back(a);
   }
+  REGIE_TRY(emit_late_dims(n, &task));
   if (is_copy(n)) {
     task.kind = TaskKind::kCopy;
   } else if (is_if(n)) {
     task.kind = TaskKind::kIf;
     task.operands.resize(1);  // the captures are read where they lie
+  } else if (is_loop(n)) {
+    REGIE_TRY(loop_state(n, &task));
+  } else if (views_.count(t.node)) {
+    task.kind = TaskKind::kDefine;
   } else if (is_control_flow(n)) {
     return unsupported("operator " + std::string(view(n.op)) + " is not supported yet",
                        g_.describe_node(t.node));
@@ -165,6 +194,23 @@ Result<ModelTask> ModelEmitter::make_task(const ScheduledTask& t) {
     }
   }
   return task;
+}
+
+// What a Loop's body begins an iteration with.
+Status ModelEmitter::loop_state(const regie_node& n, ModelTask* task) {
+  task->kind = TaskKind::kLoop;
+  task->operands.resize(own_operands(n));
+  const regie_region& body = g_.region(n.regions[0]);
+  for (uint32_t i = 0; i < task->operands.size(); ++i) {
+    const regie_value& argument = g_.value(body.args[i]);
+    const bool unread = argument.use_count == 0 && carried_result(g_, argument.id) == REGIE_NONE;
+    Arg a;
+    if (!unread) {
+      REGIE_ASSIGN(a, locate(argument.id));
+    }
+    task->program_arguments.push_back(a);
+  }
+  return {};
 }
 
 Status ModelEmitter::emit_region(uint32_t region, ModelProgram* program) {
@@ -183,7 +229,8 @@ Status ModelEmitter::emit_region(uint32_t region, ModelProgram* program) {
     for (uint32_t w : t.waits) waits.insert(waits.end(), ends[w].begin(), ends[w].end());
     std::sort(waits.begin(), waits.end());
     waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
-    if (views_.count(t.node)) {
+    REGIE_ASSIGN(const std::vector<PluginOpSet::LateDim> late, state_.ops->late_dims(g_, t.node));
+    if (views_.count(t.node) && late.empty()) {
       ends[i] = waits;
       if (stream.last != REGIE_NONE) ends[i].push_back(stream.last);
       stream.waits = std::move(waits);  // its stream goes on only after them
@@ -193,7 +240,7 @@ Status ModelEmitter::emit_region(uint32_t region, ModelProgram* program) {
     std::erase(waits, stream.last);  // its own stream's order says so already
     task.waits = std::move(waits);
     if (auto it = scratch_of.find(t.node); it != scratch_of.end()) task.scratch = it->second;
-    if (is_if(n)) {
+    if (is_control_flow(n)) {
       for (uint32_t r = 0; r < n.region_count; ++r) {
         uint32_t id = static_cast<uint32_t>(model_->programs.size());
         model_->programs.emplace_back();

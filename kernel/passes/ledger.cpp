@@ -60,6 +60,7 @@ void write(JsonWriter& j, const MemoryRecord& m) {
   j.open_object()
       .member("space", m.space)
       .member("arena_bytes", m.peak)
+      .member("late_buffers", m.late_buffers)
       .member("lower_bound_bytes", m.lower_bound)
       .member("sum_of_tensors_bytes", m.sum_of_tensors)
       .member("buffers", m.buffers)

@@ -44,7 +44,7 @@ struct PlacementRecord {
 struct MemoryRecord {
   std::string space;
   uint64_t peak = 0, lower_bound = 0, sum_of_tensors = 0;
-  uint32_t buffers = 0;
+  uint32_t buffers = 0, late_buffers = 0;  // late: of sizes that only the run tells, outside of the arena
   bool proven_optimal = false;
   uint64_t peak_step = 0;
   std::vector<std::string> holders;  // who is live at the peak, greatest first

@@ -7,7 +7,9 @@
 
 #include "ir/edit.h"
 #include "passes/known_content.h"
-#include "passes/structural.h"
+#include "passes/region_types.h"
+#include "ir/structural.h"
+#include "passes/late_symbols.h"
 #include "text/text.h"
 
 namespace regie {
@@ -34,11 +36,6 @@ regie_status set_result(const regie_shape_request* self, uint32_t index, const r
     return fail_on_this_thread(bad_plugin("shape function set result " + std::to_string(index) + " of " +
                                           std::to_string(call.result.types.size()) + " or gave it no rank"));
   auto dims = std::make_unique<std::vector<regie_dim>>(type->dims, type->dims + type->rank);
-  for (regie_dim d : *dims)
-    if (d == REGIE_DIM_UNKNOWN)
-      return fail_on_this_thread(
-          unsupported("a dimension of result " + std::to_string(index) +
-                      " cannot be expressed (division by zero, or an operand without known shape)"));
   call.result.types[index] = *type;
   call.result.types[index].dims = dims->data();
   call.result.storage.push_back(std::move(dims));
@@ -190,15 +187,25 @@ bool contradicts(const regie_type& said, const regie_type& inferred) {
 }
 }  // namespace
 
+bool PluginOpSet::Inferred::late() const {
+  return std::any_of(types.begin(), types.end(), [](const regie_type& t) {
+    return t.rank > 0 && std::find(t.dims, t.dims + t.rank, REGIE_DIM_UNKNOWN) != t.dims + t.rank;
+  });
+}
+
 Status PluginOpSet::infer(Graph& graph, uint32_t node) const {
+  if (is_control_flow(graph.node(node))) REGIE_TRY(infer_captures(graph, node, *this));
+  if (is_loop(graph.node(node))) return infer_loop(graph, node, *this);
   Result<Inferred> first = inferred(graph, node);
-  if (first.status().code() == REGIE_UNSUPPORTED && learn_contents(graph, node, *this))
-    first = inferred(graph, node);
+  const bool lacks = first.ok() ? first->late() : first.status().code() == REGIE_UNSUPPORTED;
+  if (lacks && learn_contents(graph, node, *this)) first = inferred(graph, node);
   REGIE_ASSIGN(Inferred r, std::move(first));
+  if (r.late()) perhaps_late_.insert(node);
   const regie_node& n = graph.node(node);
   for (uint32_t i = 0; i < n.result_count; ++i) {
     if (n.results[i] == REGIE_NONE) continue;
-    if (contradicts(graph.value(n.results[i]).type, r.types[i]))
+    if (contradicts(graph.value(n.results[i]).type, r.types[i]) ||
+        !settle_late_dims(graph, n.results[i], r.types[i].rank, const_cast<regie_dim*>(r.types[i].dims)))
       return invalid_model(graph.describe_value(n.results[i]) + " is said to be " +
                                print_type(graph, graph.value(n.results[i]).type) + ", but is " +
                                print_type(graph, r.types[i]),
@@ -213,6 +220,19 @@ Status PluginOpSet::infer(Graph& graph, uint32_t node) const {
     if (r.has_content[i]) graph.set_content(n.results[i], r.contents[i]);
   }
   return {};
+}
+
+Result<std::vector<PluginOpSet::LateDim>> PluginOpSet::late_dims(const Graph& graph, uint32_t node) const {
+  std::vector<LateDim> late;
+  bool perhaps = perhaps_late_.count(node) != 0;
+  for (uint32_t v : graph.results(node))
+    perhaps = perhaps || (v != REGIE_NONE && has_late_symbol(graph.dims(), graph.value(v).type));
+  if (!perhaps) return late;
+  REGIE_ASSIGN(const Inferred r, inferred(graph, node));
+  for (uint32_t i = 0; i < r.types.size(); ++i)
+    for (int32_t axis = 0; axis < r.types[i].rank; ++axis)
+      if (r.types[i].dims[axis] == REGIE_DIM_UNKNOWN) late.push_back({i, static_cast<uint32_t>(axis)});
+  return late;
 }
 
 uint32_t PluginOpSet::flags(std::string_view op) const {

@@ -29,14 +29,23 @@ class PluginOpSet : public OpSet {
   const std::set<const Manifest*>& used() const { return used_; }
 
   // Types and contents of all results of `node`, as its shape function gives them now; sets nothing.
-  // `types[i].rank` is -1 for results that were not asked for. Dims point into `storage`.
+  // `types[i].rank` is -1 for results that were not asked for. Dims point into `storage`; REGIE_DIM_UNKNOWN
+  // for those that only the run will tell.
   struct Inferred {
     std::vector<regie_type> types;
     std::vector<std::vector<regie_dim>> contents;  // empty and has_content false: not known
     std::vector<bool> has_content;
     std::vector<std::unique_ptr<std::vector<regie_dim>>> storage;
+    bool late() const;  // some dimension is not known
   };
   Result<Inferred> inferred(const Graph& graph, uint32_t node) const;
+
+  // The dimensions of the results of `node` that only the run will tell, as shape functions see it now. Such
+  // a node makes the symbols that stand there known; whatever else has them comes after it.
+  struct LateDim {
+    uint32_t result, axis;
+  };
+  Result<std::vector<LateDim>> late_dims(const Graph& graph, uint32_t node) const;
 
  private:
   explicit PluginOpSet(std::shared_ptr<PluginHost> host) : host_(std::move(host)) {}
@@ -45,6 +54,7 @@ class PluginOpSet : public OpSet {
   // One compile, one thread.
   mutable std::unordered_map<NameId, uint32_t> flags_;
   mutable std::set<const Manifest*> used_;
+  mutable std::set<uint32_t> perhaps_late_;  // nodes that had unknown dimensions at some time
 };
 
 }  // namespace regie

@@ -7,9 +7,10 @@ namespace regie {
 class Binder {
  public:
   Binder(const SessionCore& core, std::unique_ptr<const ShapePlan> plan,
-         std::vector<std::unique_ptr<RunStream>>& streams)
+         std::vector<std::unique_ptr<RunStream>>& streams, LatePool& pool)
       : core_(core), model_(*core.model), streams_(streams), bound_(new Bound) {
     bound_->plan = std::move(plan);
+    if (core.late.any()) bound_->late = std::make_unique<LateRun>(core, *bound_->plan, pool);
   }
 
   Result<std::unique_ptr<Bound>> run() {
@@ -31,6 +32,11 @@ class Binder {
       to.index = o;
       to.type = model_.outputs[o].type;
       REGIE_ASSIGN(Transfer t, transfer(source, to));
+      if (b.late) {
+        b.late->own_args.push_back(std::make_unique<Arg>(to));
+        b.late->outputs.push_back(
+            {{const_cast<regie_tensor*>(t.from), &source}, {t.to, b.late->own_args.back().get()}});
+      }
       b.outputs.push_back(std::move(t));
     }
     return std::move(bound_);
@@ -43,7 +49,8 @@ class Binder {
     for (const ModelProgram& p : model_.programs)
       for (const ModelTask& t : p.tasks) {
         tensors += t.operands.size() + t.results.size() + 2;
-        for (const std::vector<Arg>& list : t.program_results) tensors += 2 * list.size();
+        for (const std::vector<Arg>& list : t.program_results) tensors += 4 * list.size();
+        tensors += 5 * t.program_arguments.size();
         waits += t.waits.size();
       }
     bound_->tensors_.reserve(tensors);
@@ -58,7 +65,7 @@ class Binder {
     if (a.kind != Arg::kNone) {
       t.elem = model_.types[a.type].elem;
       t.rank = static_cast<int32_t>(b.plan->dims[a.type].size());
-      t.dims = b.plan->dims[a.type].data();
+      t.dims = core_.late.type(a.type) ? b.late->dims_address(a.type) : b.plan->dims[a.type].data();
       t.bytes = b.plan->bytes[a.type];
     }
     const uint32_t weight = packed != REGIE_NONE ? packed : a.kind == Arg::kWeight ? a.index : REGIE_NONE;
@@ -71,7 +78,7 @@ class Binder {
     }
     b.tensors_.push_back(t);
     regie_tensor* slot = &b.tensors_.back();
-    if (weight != REGIE_NONE) return slot;
+    if (weight != REGIE_NONE || (a.kind != Arg::kNone && core_.late.place(a))) return slot;
     if (a.kind == Arg::kBuffer)
       b.arena_patches_.push_back(
           {slot, nullptr, model_.buffers[a.index].space, b.plan->offsets[a.index] + a.offset});
@@ -96,29 +103,41 @@ class Binder {
     s.stream = stream_of(task.device, task.stream);
     s.launch.struct_size = sizeof s.launch;
     s.launch.task = t;
+    if (core_.late.task(task)) {
+      bound_->late->steps.push_back(std::make_unique<LateStep>());
+      s.late = bound_->late->steps.back().get();
+    }
     if (task.kind == TaskKind::kIf) return branch(task, &s);
-    std::vector<regie_tensor*> operands;
+    if (task.kind == TaskKind::kLoop) return loop(task, &s);
     const uint32_t reader = task.kind == TaskKind::kLaunch ? task.device : REGIE_NONE;
     for (size_t i = 0; i < task.operands.size(); ++i) {
       regie_tensor* slot =
           tensor(task.operands[i], reader, task.kernel_weights.empty() ? REGIE_NONE : task.kernel_weights[i]);
       if (i == 0) s.launch.operands = slot;
+      if (s.late) s.late->operands.push_back({slot, &task.operands[i]});
     }
     for (size_t i = 0; i < task.results.size(); ++i) {
       regie_tensor* slot = tensor(task.results[i], reader);
       if (i == 0) s.launch.results = slot;
+      if (s.late) s.late->results.push_back({slot, &task.results[i]});
     }
     s.launch.operand_count = static_cast<uint32_t>(task.operands.size());
     s.launch.result_count = static_cast<uint32_t>(task.results.size());
     if (task.kind == TaskKind::kCopy) {
-      if (s.launch.results->bytes == 0) return {};
+      if (s.launch.results->bytes == 0 && !s.late) return {};
       s.kind = Step::kCopy;
+      if (s.late) s.late->kind = Step::kCopy;
       const uint32_t from = space_of(task.operands[0]), to = space_of(task.results[0]);
       const uint32_t host = core_.host_device();
       if (model_.spaces[from].device == model_.spaces[to].device)
         s.direction = REGIE_COPY_INSIDE;
       else
         s.direction = model_.spaces[from].device == host ? REGIE_COPY_TO_DEVICE : REGIE_COPY_FROM_DEVICE;
+      return {};
+    }
+    if (s.late) {
+      if (task.kind == TaskKind::kLaunch) s.kind = Step::kLaunch;
+      s.late->kind = s.kind;
       return {};
     }
     const TaskPlan& plan = bound_->plan->tasks[p][t];
@@ -145,7 +164,10 @@ class Binder {
 
   Status branch(const ModelTask& task, Step* s) {
     s->kind = Step::kIf;
-    s->condition.from = tensor(task.operands[0], REGIE_NONE);
+    if (s->late) s->late->kind = Step::kIf;
+    regie_tensor* condition = tensor(task.operands[0], REGIE_NONE);
+    s->condition.from = condition;
+    if (s->late) s->late->operands.push_back({condition, &task.operands[0]});
     bound_->tensors_.push_back({REGIE_BOOL, 0, 0, nullptr, nullptr, &bound_->flag, 1});
     s->condition.to = &bound_->tensors_.back();
     const uint32_t space = space_of(task.operands[0]);
@@ -155,8 +177,87 @@ class Binder {
       for (size_t i = 0; i < task.results.size(); ++i) {
         if (task.results[i].kind == Arg::kNone) continue;
         REGIE_ASSIGN(Transfer t, transfer(task.program_results[b][i], task.results[i]));
+        if (s->late) {
+          s->late->from[b].push_back({const_cast<regie_tensor*>(t.from), &task.program_results[b][i]});
+          s->late->to[b].push_back({t.to, &task.results[i]});
+        }
         s->results[b].push_back(std::move(t));
       }
+    }
+    return {};
+  }
+
+  // A copy from an argument to the host's own memory.
+  Transfer to_host(const Arg& from, regie_elem elem, void* to, uint64_t bytes) {
+    Transfer t;
+    t.from = tensor(from, REGIE_NONE);
+    bound_->tensors_.push_back({elem, 0, 0, nullptr, nullptr, to, bytes});
+    t.to = &bound_->tensors_.back();
+    const uint32_t space = space_of(from);
+    if (!core_.host_visible(space)) t.from_stream = any_stream(model_.spaces[space].device);
+    return t;
+  }
+
+  Status loop(const ModelTask& task, Step* s) {
+    s->kind = Step::kLoop;
+    s->programs[0] = task.programs[0];
+    s->loop = std::make_unique<LoopPlan>();
+    LoopPlan& l = *s->loop;
+    const std::vector<Arg>&state = task.program_arguments, &given = task.program_results[0];
+    if (task.operands[0].kind != Arg::kNone) l.trips = to_host(task.operands[0], REGIE_I64, &l.count, 8);
+    if (task.operands[1].kind != Arg::kNone)
+      s->condition = to_host(task.operands[1], REGIE_BOOL, &bound_->flag, 1);
+    if (state[0].kind != Arg::kNone) l.number = tensor(state[0], REGIE_NONE);
+    if (state[1].kind != Arg::kNone) l.condition = tensor(state[1], REGIE_NONE);
+    l.goes_on = to_host(given[0], REGIE_BOOL, &bound_->flag, 1);
+    for (size_t i = 2; i < state.size(); ++i) {
+      if (state[i].kind == Arg::kNone) continue;
+      REGIE_ASSIGN(Transfer begin, transfer(task.operands[i], state[i]));
+      l.begin.push_back(std::move(begin));
+    }
+    for (size_t i = state.size() - 2; i < task.results.size(); ++i) {
+      if (task.results[i].kind == Arg::kNone) continue;
+      l.wholes.push_back(tensor(task.results[i], REGIE_NONE));
+      Arg place = task.results[i];
+      place.type = given[1 + i].type;
+      l.collect_room.push_back(static_cast<uint64_t>(bound_->plan->dims[task.results[i].type][0]));
+      REGIE_ASSIGN(Transfer t, transfer(given[1 + i], place));
+      l.collect.push_back(std::move(t));
+    }
+    return carry(state, given, &l);
+  }
+
+  static bool same_place(const Arg& a, const Arg& b) {
+    return a.kind == b.kind && a.index == b.index && a.offset == b.offset;
+  }
+
+  Status carry(const std::vector<Arg>& state, const std::vector<Arg>& given, LoopPlan* l) {
+    for (size_t i = 2; i < state.size(); ++i) {
+      const Arg& from = given[i - 1];
+      if (state[i].kind == Arg::kNone || same_place(from, state[i])) continue;
+      const bool overwritten = std::any_of(state.begin() + 2, state.end(), [&](const Arg& other) {
+        return other.kind != Arg::kNone && other.kind == from.kind && other.index == from.index;
+      });
+      if (!overwritten) {
+        REGIE_ASSIGN(Transfer t, transfer(from, state[i]));
+        l->direct.push_back(std::move(t));
+        continue;
+      }
+      Transfer aside;
+      aside.from = tensor(from, REGIE_NONE);
+      l->side.emplace_back(aside.from->bytes);
+      regie_tensor beside = *aside.from;
+      beside.data = l->side.back().data();
+      bound_->tensors_.push_back(beside);
+      aside.to = &bound_->tensors_.back();
+      const uint32_t space = space_of(from), to_space = space_of(state[i]);
+      if (!core_.host_visible(space)) aside.from_stream = any_stream(model_.spaces[space].device);
+      Transfer back;
+      back.from = aside.to;
+      back.to = tensor(state[i], REGIE_NONE);
+      if (!core_.host_visible(to_space)) back.to_stream = any_stream(model_.spaces[to_space].device);
+      l->aside.push_back(std::move(aside));
+      l->back.push_back(std::move(back));
     }
     return {};
   }
@@ -165,7 +266,7 @@ class Binder {
     Bound& b = *bound_;
     for (uint32_t p = 0; p < model_.programs.size(); ++p)
       for (Step& s : b.programs[p]) {
-        if (s.kind == Step::kIf) continue;  // it waits for everything
+        if (s.kind == Step::kIf || s.kind == Step::kLoop) continue;  // it waits for everything
         // Host waits first, then fence waits, in one array.
         const bool on_host = s.stream->is_inline;
         for (int pass = 0; pass < 2; ++pass) {
@@ -173,7 +274,7 @@ class Binder {
           for (uint32_t w : model_.programs[p].tasks[s.task].waits) {
             Step& from = b.programs[p][w];
             // Inline work and control flow have ended by the time that the next task is issued.
-            if (from.stream->is_inline || from.kind == Step::kIf) continue;
+            if (from.stream->is_inline || from.kind == Step::kIf || from.kind == Step::kLoop) continue;
             if (!on_host && from.stream == s.stream) continue;
             const bool by_host = on_host || from.device != s.device;
             if (by_host != (pass == 0)) continue;
@@ -192,8 +293,8 @@ class Binder {
 };
 
 Result<std::unique_ptr<Bound>> Bound::make(const SessionCore& core, std::unique_ptr<const ShapePlan> plan,
-                                           std::vector<std::unique_ptr<RunStream>>& streams) {
-  return Binder(core, std::move(plan), streams).run();
+                                           std::vector<std::unique_ptr<RunStream>>& streams, LatePool& pool) {
+  return Binder(core, std::move(plan), streams, pool).run();
 }
 
 void Bound::bind_arenas(std::span<const DeviceMemory> arenas, uint64_t new_generation) {

@@ -143,6 +143,21 @@ Status find_streams(SessionCore* core) {
   return {};
 }
 
+Status find_shape_functions(SessionCore* core) {
+  for (uint32_t p = 0; p < core->model->programs.size(); ++p)
+    for (uint32_t t = 0; t < core->model->programs[p].tasks.size(); ++t) {
+      const ModelTask& task = core->model->programs[p].tasks[t];
+      if (task.shape_op.empty()) continue;
+      REGIE_ASSIGN(ShapeOp op, ShapeOp::read(task.shape_op));
+      auto shape = core->plugins->op_shape(op.op());
+      if (!shape.ok())
+        return std::move(shape).status().while_doing("finding the shape function of " + std::string(op.op()) +
+                                                     " for " + task_name(*core->model, p, t));
+      core->late_ops.emplace(std::pair(p, t), LateOp{std::move(op), *shape});
+    }
+  return {};
+}
+
 }  // namespace
 
 uint64_t SessionCore::timeout_ns(const Device& device) const {
@@ -162,8 +177,7 @@ Result<std::shared_ptr<SessionCore>> make_core(std::shared_ptr<const Model> mode
                                                const SessionOptions& options) {
   if (!model || !plugins) return internal_error("a session needs a model and a plug-in host");
   REGIE_TRY(check_model(*model));
-  auto core = std::make_shared<SessionCore>();
-  core->model = std::move(model);
+  auto core = std::make_shared<SessionCore>(std::move(model));
   core->plugins = std::move(plugins);
   core->options = options;
   core->options.shapes_kept = std::max<size_t>(1, options.shapes_kept);
@@ -173,6 +187,7 @@ Result<std::shared_ptr<SessionCore>> make_core(std::shared_ptr<const Model> mode
   }
   REGIE_TRY(check_device_indices(*core->model, core->devices));
   REGIE_TRY(find_streams(core.get()));
+  REGIE_TRY(find_shape_functions(core.get()));
   REGIE_TRY(load_kernels(core.get()));
   REGIE_TRY(place_weights(core.get()));
   return core;

@@ -3,13 +3,17 @@
 // would meet in it.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "model/late.h"
 #include "model/layout.h"
+#include "model/shape_op.h"
 #include "runtime/device.h"
 #include "runtime/session.h"
 
@@ -22,6 +26,13 @@ struct TaskPlan {
   uint64_t scratch_offset = 0;
 };
 
+// The operator of a task whose results' shapes depend on data, and its shape function.
+struct LateOp {
+  ShapeOp op;
+  Provider<regie_op_shape_table> shape;
+};
+
+// Of what is late (model/late.h) only the rank is known here: dims and bytes are 0.
 struct ShapePlan {
   ShapeValues shapes;
   std::vector<std::vector<int64_t>> dims;    // by type
@@ -32,7 +43,10 @@ struct ShapePlan {
 };
 
 struct SessionCore {
-  std::shared_ptr<const Model> model;
+  explicit SessionCore(std::shared_ptr<const Model> m) : model(std::move(m)), late(*model) {}
+  const std::shared_ptr<const Model> model;
+  const LateFacts late;
+  std::map<std::pair<uint32_t, uint32_t>, LateOp> late_ops;  // by program and task
   std::shared_ptr<PluginHost> plugins;
   SessionOptions options;
 

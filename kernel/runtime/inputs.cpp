@@ -129,6 +129,11 @@ Status RunState::check_outputs(const ShapePlan& plan, std::span<const regie_tens
   for (size_t o = 0; o < outputs.size(); ++o) {
     const uint64_t bytes = plan.bytes[m.outputs[o].type];
     OutputMemory& own = output_memory_[o];
+    if (core_->late.outputs[o]) {  // its size is not known yet
+      wanted_outputs_[o] = outputs[o];
+      if (outputs[o].data == own.data.get()) wanted_outputs_[o].data = nullptr;
+      continue;
+    }
     // A caller who passes back what a former run gave means the context's memory.
     if (outputs[o].data && outputs[o].data != own.data.get()) {
       if (outputs[o].bytes < bytes)
@@ -139,19 +144,24 @@ Status RunState::check_outputs(const ShapePlan& plan, std::span<const regie_tens
       output_addresses_[o] = outputs[o].data;
       continue;
     }
-    if (!own.data || own.bytes < bytes) {
-      own.data.reset();
-      own.bytes = 0;
-      const size_t size = std::max<uint64_t>(bytes, 64);
-      auto* data = static_cast<std::byte*>(::operator new (size, std::align_val_t{64}, std::nothrow));
-      if (!data)
-        return Status::error(REGIE_OUT_OF_MEMORY,
-                             "output '" + m.outputs[o].name + "' takes " + std::to_string(bytes) + " bytes");
-      own.data.reset(data);
-      own.bytes = size;
-    }
+    REGIE_TRY(grow_output(o, bytes));
     output_addresses_[o] = own.data.get();
   }
+  return {};
+}
+
+Status RunState::grow_output(size_t output, uint64_t bytes) {
+  OutputMemory& own = output_memory_[output];
+  if (own.data && own.bytes >= bytes) return {};
+  own.data.reset();
+  own.bytes = 0;
+  const size_t size = std::max<uint64_t>(bytes, 64);
+  auto* data = static_cast<std::byte*>(::operator new (size, std::align_val_t{64}, std::nothrow));
+  if (!data)
+    return Status::error(REGIE_OUT_OF_MEMORY, "output '" + core_->model->outputs[output].name + "' takes " +
+                                                  std::to_string(bytes) + " bytes");
+  own.data.reset(data);
+  own.bytes = size;
   return {};
 }
 

@@ -20,6 +20,8 @@ Result<std::unique_ptr<RunState>> RunState::make(SessionCore* core) {
   s->arenas_.resize(m.spaces.size());
   s->output_memory_.resize(m.outputs.size());
   s->output_addresses_.resize(m.outputs.size());
+  s->wanted_outputs_.resize(m.outputs.size());
+  s->pool_ = std::make_unique<LatePool>(*core);
   size_t tasks = 0;
   for (const ModelProgram& p : m.programs) tasks += p.tasks.size();
   s->issued_.reserve(tasks);
@@ -85,7 +87,9 @@ Status RunState::find_bound(std::span<const regie_tensor> inputs, Bound** bound)
     bounds_.erase(oldest);
   }
   REGIE_ASSIGN(std::unique_ptr<const ShapePlan> plan, core_->make_plan(std::move(symbols)));
-  REGIE_ASSIGN(std::unique_ptr<Bound> made, Bound::make(*core_, std::move(plan), streams_));
+  REGIE_ASSIGN(std::unique_ptr<Bound> made, Bound::make(*core_, std::move(plan), streams_, *pool_));
+  if (made->late)
+    made->late->find_output = [this](uint32_t output, uint64_t bytes) { return find_output(output, bytes); };
   ++statistics_.shapes_prepared;
   statistics_.last_shape_change = shape_change(inputs);
   last_dims_.clear();
@@ -118,12 +122,13 @@ Status RunState::run(std::span<const regie_tensor> inputs, std::span<regie_tenso
   REGIE_TRY(execute(*bound));
   for (size_t o = 0; o < outputs.size(); ++o) {
     const uint32_t type = m.outputs[o].type;
+    const bool late = core_->late.outputs[o];
     outputs[o].elem = m.types[type].elem;
     outputs[o].rank = static_cast<int32_t>(plan.dims[type].size());
-    outputs[o].dims = plan.dims[type].data();
+    outputs[o].dims = late ? bound->late->dims_address(type) : plan.dims[type].data();
     outputs[o].strides = nullptr;
-    outputs[o].data = output_addresses_[o];
-    outputs[o].bytes = plan.bytes[type];
+    outputs[o].data = late ? bound->late->output(static_cast<uint32_t>(o)) : output_addresses_[o];
+    outputs[o].bytes = late ? bound->late->bytes(type) : plan.bytes[type];
   }
   return {};
 }

@@ -38,6 +38,7 @@ class RunState {
   Status check_dims(std::span<const regie_tensor> inputs, size_t index,
                     const std::vector<int64_t>& symbols) const;
   Status check_outputs(const ShapePlan& plan, std::span<const regie_tensor> outputs);
+  Status grow_output(size_t output, uint64_t bytes);
   std::string shape_change(std::span<const regie_tensor> inputs) const;
 
   // run_state.cpp
@@ -46,11 +47,27 @@ class RunState {
   Status renew_streams();
   void free_streams();
 
+  // late_run.cpp
+  Status late_failed(Status status, const Step& step) const;
+  Status make_ready(Bound& bound, Step& step);
+  Status make_ready_now(Bound& bound, Step& step);
+  Status tell_shapes(Bound& bound, Step& step);
+  Status bind_results(Bound& bound, const ModelTask& task, const std::vector<std::vector<int64_t>>& shapes);
+  Status prepare_late(Bound& bound, Step& step);
+  Status late_scratch(Bound& bound, Step& step, uint64_t bytes);
+  Status hand_over(Bound& bound, Step& step, size_t branch);
+  Status ready_output(Bound& bound, size_t index);
+  Result<void*> find_output(uint32_t output, uint64_t bytes);
+
   // executor.cpp
   Status execute(Bound& bound);
   Status run_program(Bound& bound, uint32_t program);
   Status issue(Step& step);
   Status run_branch(Bound& bound, Step& step);
+  Status run_loop(Bound& bound, Step& step);
+  Status run_iterations(Bound& bound, Step& step, bool goes_on);
+  Status wrong_trips(const Step& step, int64_t made, uint64_t room) const;
+  Status hand_over(LoopPlan& loop, int64_t iteration, const Step& step);
   Status transfer(Transfer& t);
   Status wait_stream(RunStream& stream);
   Status wait_all();
@@ -60,11 +77,15 @@ class RunState {
   const Step* unfinished() const;
   void drain();
   void read_clocks();
-  void keep_times();
+  void keep_times(size_t from);
 
   SessionCore* core_ = nullptr;       // outlives this
   std::vector<DeviceMemory> arenas_;  // by space
   uint64_t generation_ = 1;
+  std::unique_ptr<LatePool> pool_;
+  std::vector<int64_t> late_key_;
+  // What the caller of this run gave for outputs whose size the run tells; data NULL: nothing.
+  std::vector<regie_tensor> wanted_outputs_;
   std::vector<std::unique_ptr<Bound>> bounds_;
   Bound* last_ = nullptr;
   uint64_t use_counter_ = 0;

@@ -25,6 +25,7 @@ struct SessionOptions {
 
 struct RunStatistics {
   uint64_t runs = 0, shapes_prepared = 0;
+  uint64_t late_prepared = 0;     // kernels made ready during runs, for sizes that depend on data
   std::string last_shape_change;  // "x.0: 1 -> 7": why the last preparation was needed
 };
 

@@ -20,6 +20,11 @@ class Planner {
   Result<std::unique_ptr<const ShapePlan>> run() {
     REGIE_ASSIGN(plan_->shapes, evaluate_shapes(model_, std::move(symbols_)));
     for (uint32_t t = 0; t < model_.types.size(); ++t) {
+      if (core_.late.type(t)) {
+        plan_->dims.emplace_back(model_.types[t].dims.size());
+        plan_->bytes.push_back(0);
+        continue;
+      }
       REGIE_ASSIGN(std::vector<int64_t> dims, dims_at(model_, t, plan_->shapes));
       REGIE_ASSIGN(const uint64_t bytes, bytes_at(model_, t, plan_->shapes));
       plan_->dims.push_back(std::move(dims));
@@ -31,7 +36,9 @@ class Planner {
     for (uint32_t p = 0; p < model_.programs.size(); ++p) {
       plan_->tasks[p].resize(model_.programs[p].tasks.size());
       for (uint32_t t = 0; t < model_.programs[p].tasks.size(); ++t)
-        if (model_.programs[p].tasks[t].kind == TaskKind::kLaunch) REGIE_TRY(prepare(p, t));
+        if (model_.programs[p].tasks[t].kind == TaskKind::kLaunch &&
+            !core_.late.task(model_.programs[p].tasks[t]))
+          REGIE_TRY(prepare(p, t));
     }
     REGIE_ASSIGN(Placement placement, place_buffers(model_, plan_->shapes, scratch_needed_));
     Status placed = core_.options.check_plans ? check_placement(model_, placement, plan_->bytes) : Status();
@@ -108,6 +115,7 @@ class Planner {
   // Sizes are the model's expressions, so that a hostile file could make them disagree at other shapes.
   Status check_args() const {
     auto fits = [&](const Arg& a) {
+      if (core_.late.arg(a)) return true;  // looked at when the run gets there
       uint64_t room = 0;
       switch (a.kind) {
         case Arg::kNone:
@@ -133,7 +141,8 @@ class Planner {
       return (w.layout != kPortable || plan_->bytes[a.type] <= w.size) && (a.index == weight || fits(a));
     };
     auto same_size = [&](const Arg& a, const Arg& b) {
-      return a.kind == Arg::kNone || b.kind == Arg::kNone || plan_->bytes[a.type] == plan_->bytes[b.type];
+      return a.kind == Arg::kNone || b.kind == Arg::kNone || core_.late.type(a.type) ||
+             core_.late.type(b.type) || plan_->bytes[a.type] == plan_->bytes[b.type];
     };
     for (uint32_t p = 0; p < model_.programs.size(); ++p)
       for (uint32_t t = 0; t < model_.programs[p].tasks.size(); ++t) {
@@ -145,9 +154,11 @@ class Planner {
               good && (packed == REGIE_NONE ? fits(task.operands[i]) : packed_fits(task.operands[i], packed));
         }
         if (task.kind == TaskKind::kCopy) good = good && same_size(task.operands[0], task.results[0]);
-        if (task.kind == TaskKind::kIf) good = good && plan_->bytes[task.operands[0].type] == 1;
-        for (const std::vector<Arg>& list : task.program_results)
-          for (size_t i = 0; i < list.size(); ++i)
+        if (task.kind == TaskKind::kIf && !core_.late.type(task.operands[0].type))
+          good = good && plan_->bytes[task.operands[0].type] == 1;
+        if (task.kind == TaskKind::kLoop) good = good && loop_fits(task, fits, same_size);
+        for (size_t i = 0; task.kind == TaskKind::kIf && i < task.results.size(); ++i)
+          for (const std::vector<Arg>& list : task.program_results)
             good = good && fits(list[i]) && same_size(list[i], task.results[i]);
         if (!good) return disagree(task_name(model_, p, t));
       }
@@ -157,6 +168,21 @@ class Planner {
         return disagree("output '" + model_.outputs[o].name + "'");
     }
     return {};
+  }
+
+  template <class Fits, class Same>
+  bool loop_fits(const ModelTask& task, Fits&& fits, Same&& same_size) const {
+    const std::vector<Arg>&state = task.program_arguments, &given = task.program_results[0];
+    auto scalar = [&](const Arg& a, uint64_t bytes) {
+      return a.kind == Arg::kNone || plan_->bytes[a.type] == bytes;
+    };
+    bool good = std::all_of(state.begin(), state.end(), fits) &&
+                std::all_of(given.begin(), given.end(), fits) && scalar(task.operands[0], 8) &&
+                scalar(task.operands[1], 1) && scalar(state[0], 8) && scalar(state[1], 1) &&
+                scalar(given[0], 1);
+    for (size_t i = 2; i < state.size(); ++i)
+      good = good && same_size(task.operands[i], state[i]) && same_size(given[i - 1], state[i]);
+    return good;
   }
 
   Status disagree(std::string where) const {

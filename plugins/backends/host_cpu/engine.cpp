@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,6 +50,8 @@ uint64_t tensor_bytes(const regie_tensor& t) {
          8;
 }
 
+constexpr const char* kTellsShape = "its result's shape depends on data";
+
 // A node at its reference shapes.
 struct Work {
   Work(const regie_graph* graph, uint32_t id, const regie_engine_shapes& shapes)
@@ -57,6 +60,13 @@ struct Work {
         attrs(node.attrs, node.attrs + node.attr_count),
         operands(shapes.operands, shapes.operands + node.operand_count),
         results(shapes.results, shapes.results + node.result_count) {
+    for (regie_tensor& t : results)
+      if (std::any_of(t.dims, t.dims + t.rank, [](int64_t d) { return d < 0; })) {
+        tells_shape = true;
+        kept_dims.emplace_back(t.dims, t.dims + t.rank);
+        for (int64_t& d : kept_dims.back()) d = std::max<int64_t>(d, 1);
+        t.dims = kept_dims.back().data();
+      }
     for (uint32_t i = 0; i < node.operand_count; ++i)
       formats.operands.push_back(
           node.operands[i] == REGIE_NONE ? kPlainFormat : graph->values[node.operands[i]].type.format);
@@ -83,6 +93,7 @@ struct Work {
   }
   Attrs attributes() const { return Attrs(node); }
   Operation describe() const {
+    if (tells_shape) throw Failure(REGIE_UNSUPPORTED, kTellsShape);
     if (empty) throw Failure(REGIE_UNSUPPORTED, "a tensor has no element at the reference shapes");
     Operation made = host_cpu::describe(op, attributes(), operands.data(), node.operand_count, results.data(),
                                         node.result_count);
@@ -90,6 +101,7 @@ struct Work {
     return made;
   }
   NativePtr native(uint32_t threads) const {
+    if (tells_shape) throw Failure(REGIE_UNSUPPORTED, kTellsShape);
     if (empty) throw Failure(REGIE_UNSUPPORTED, "a tensor has no element at the reference shapes");
     return make_native(native_request(op, attributes(), operands.data(), results.data(), formats, threads));
   }
@@ -100,6 +112,10 @@ struct Work {
   Formats formats;
   double bytes = 0, elements = 0;
   bool empty = false;
+  // A dimension of a result (-1) is known only when the operands' data are: there is nothing to try, and the
+  // device gets the data when it prepares the kernel.
+  bool tells_shape = false;
+  std::deque<std::vector<int64_t>> kept_dims;
 };
 
 // Measured (docs/backends.md): row-major convolution is an im2col GEMM, and loses to the blocked kernels by
@@ -177,6 +193,16 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
       e->reason = std::move(reason);
       answer->reason = regie::sdk::str(e->reason);
     };
+    if (work.tells_shape) {
+      const bool own = find_native(work.op) != nullptr;
+      const bool can = !work.node.region_count && regie::sdk::find_reference(e->catcher, work.op);
+      answer->reference = can && !own;
+      constexpr double kFlopsAnElement = 4;
+      return say(can, kFlopsAnElement * work.elements / s.reference_flops_per_ns,
+                 !can  ? "no plug-in has a reference kernel for " + std::string(work.op)
+                 : own ? "a kernel of our own, made when the shape is known"
+                       : "reference kernel, made when the shape is known");
+    }
     std::string why_not;
     if (is_lowered(work.op)) {
       try {
@@ -371,10 +397,32 @@ bool emit_native(const regie_engine_compile& request, const Work& work) {
   return true;
 }
 
+// A kernel that can be made only when the run has told the shapes.
+void emit_untried(regie_engine& e, const regie_engine_compile& request, const Work& work) {
+  if (!regie::sdk::find_reference(e.catcher, work.op))
+    throw Failure(REGIE_UNSUPPORTED, "no plug-in has a reference kernel for " + std::string(work.op));
+  if (!work.formats.all_plain())
+    throw Failure(REGIE_UNSUPPORTED,
+                  std::string(work.op) + " was to be computed in a format in which it cannot be");
+  if (find_native(work.op)) {
+    const std::string blob = write_native_blob(work.op, work.attrs, work.formats);
+    const std::string name = name_of("own", work.op, work.formats);
+    const regie_kernel k = kernel_of(kNativeFormat, name, blob);
+    return regie::sdk::check(request.emit(&request, &k));
+  }
+  regie::sdk::BlobWriter out;
+  regie::sdk::write_op(out, work.op, work.node.attrs, work.node.attr_count, work.node.region_count);
+  const std::string blob = out.take(), name = "reference " + std::string(work.op);
+  regie_kernel k = kernel_of(kReferenceFormat, name, blob);
+  k.flags |= REGIE_KERNEL_REFERENCE;
+  regie::sdk::check(request.emit(&request, &k));
+}
+
 regie_status compile(regie_engine* e, const regie_engine_compile* request) {
   return regie::sdk::guard(e->host, [&] {
     Width width(request->threads);
     Work work(request->graph, request->node, request->shapes);
+    if (work.tells_shape) return emit_untried(*e, *request, work);
     std::optional<Choice> choice;
     if (is_lowered(work.op)) {
       try {
@@ -407,6 +455,7 @@ uint32_t formats(regie_engine* e, const regie_graph* graph, uint32_t node, const
       if (!e->gains) return 0;
     }
     const Work work(graph, node, *shapes);
+    if (work.tells_shape) return 0;
     const std::vector<regie_format_wish> all =
         list_wishes({e->dnnl.get(), e->lowered, e->settings, *graph, work.node, work.op, work.operands,
                      work.results, work.empty, e->catcher});

@@ -27,9 +27,17 @@ struct regie_engine {
 namespace null_backend {
 namespace {
 
-// Why not, or the kernel that shows that it can.
-regie::sdk::ReferenceKernel try_kernel(const regie_engine& e, const regie_node& node,
-                                       const regie_engine_shapes& shapes) {
+// Its result's dimensions are known only when its operands' data are (-1): there is nothing to try, and a
+// device gets the data when it prepares the kernel.
+bool tells_shape(const regie_node& node, const regie_engine_shapes& shapes) {
+  for (uint32_t r = 0; r < node.result_count; ++r)
+    for (int32_t d = 0; d < shapes.results[r].rank; ++d)
+      if (shapes.results[r].dims[d] < 0) return true;
+  return false;
+}
+
+// Why not, or the scratch of the kernel that shows that it can.
+uint64_t try_kernel(const regie_engine& e, const regie_node& node, const regie_engine_shapes& shapes) {
   auto refuse = [](std::string why) { throw Failure(REGIE_UNSUPPORTED, std::move(why)); };
   const std::string_view op = regie::sdk::sv(node.op);
   if (std::find(e.settings.operators.begin(), e.settings.operators.end(), op) == e.settings.operators.end())
@@ -40,14 +48,10 @@ regie::sdk::ReferenceKernel try_kernel(const regie_engine& e, const regie_node& 
   auto reference = regie::sdk::find_reference(e.catcher, op);
   if (!reference) refuse("no plug-in has a reference kernel for " + std::string(op));
   if (reference->flags() & REGIE_OP_DYNAMIC_RESULT) refuse("a result's shape is known only after it has run");
-  return {e.catcher,
-          *reference,
-          op,
-          {node.attrs, node.attrs + node.attr_count},
-          shapes.operands,
-          node.operand_count,
-          shapes.results,
-          node.result_count};
+  if (tells_shape(node, shapes)) return 0;
+  return regie::sdk::ReferenceKernel(e.catcher, *reference, op, {node.attrs, node.attrs + node.attr_count},
+                                     shapes.operands, node.operand_count, shapes.results, node.result_count)
+      .scratch_bytes();
 }
 
 regie_status create(uint32_t, const regie_host* host, const regie_config* params, regie_engine** engine) {
@@ -87,7 +91,7 @@ uint32_t alias(regie_engine* e, const regie_graph* graph, uint32_t id, uint32_t 
 regie_status compile(regie_engine* e, const regie_engine_compile* request) {
   return regie::sdk::guard(e->host, [&] {
     const regie_node& node = request->graph->nodes[request->node];
-    const regie::sdk::ReferenceKernel kernel = try_kernel(*e, node, request->shapes);
+    const uint64_t scratch_bytes = try_kernel(*e, node, request->shapes);
     regie::sdk::BlobWriter out;
     regie::sdk::write_op(out, regie::sdk::sv(node.op), node.attrs, node.attr_count, node.region_count);
     const std::string blob = out.take(), name = "null " + std::string(regie::sdk::sv(node.op));
@@ -98,7 +102,7 @@ regie_status compile(regie_engine* e, const regie_engine_compile* request) {
     k.name = regie::sdk::str(name);
     k.blob = blob.data();
     k.blob_size = blob.size();
-    k.scratch_bytes = kernel.scratch_bytes();
+    k.scratch_bytes = scratch_bytes;
     regie::sdk::check(request->emit(request, &k));
   });
 }

@@ -83,9 +83,12 @@ class Translation {
   // Instead of `finish`, where several nodes give the outputs: a value for each, REGIE_NONE or none at the
   // end for those that nobody reads.
   virtual void finish_with(const std::vector<uint32_t>& values) = 0;
-  // Instead of `finish`: a Constant becomes a constant, an If gets its branches as regions.
+  // Instead of `finish`: a Constant becomes a constant, an If gets its branches as regions, Loop and Scan
+  // their body.
   virtual void finish_constant() = 0;
   virtual void finish_if() = 0;
+  virtual void finish_loop() = 0;
+  virtual void finish_scan() = 0;
 
   // Does anything in the model read this output?
   virtual bool output_read(int index) const = 0;
@@ -148,5 +151,7 @@ void scaled_tanh(Translation&);
 void mean_variance_of_1(Translation&);
 void constant(Translation&);
 void branches(Translation&);
+void loop(Translation&);
+void scan(Translation&);
 
 }  // namespace regie::onnx

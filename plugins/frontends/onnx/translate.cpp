@@ -386,5 +386,7 @@ void causal_conv_with_state(Translation& t) {
 void constant(Translation& t) { t.finish_constant(); }
 
 void branches(Translation& t) { t.finish_if(); }
+void loop(Translation& t) { t.finish_loop(); }
+void scan(Translation& t) { t.finish_scan(); }
 
 }  // namespace regie::onnx

@@ -64,7 +64,7 @@ void infer_max_unpool(const Infer& infer) {
   auto x = infer.shape(0);
   const Window window = attribute_window(infer);
   if (infer.has(2)) {
-    Shape y = infer.need_content(2);
+    Shape y = infer.list(2);
     if (y.size() != x.size()) infer.bad("output_shape needs one number an axis");
     return infer.result(0, infer.elem(0), y);
   }
@@ -118,14 +118,17 @@ KernelPtr prepare_max_unpool(Prepare& p) {
 
 void infer_col2im(const Infer& infer) {
   auto x = infer.shape(0);
-  Shape image = infer.need_content(1);
-  std::vector<int64_t> block = infer.need_numbers(2);
-  if (x.size() != 3 || image.size() != block.size())
+  Shape image = infer.list(1);
+  const auto block = infer.numbers(2);
+  if (x.size() != 3 || image.size() != infer.length(2))
     infer.bad("needs an input of rank 3, and one block size an axis of the image");
-  int64_t area = 1;
-  for (int64_t b : block) area *= b;
-  if (area < 1) infer.bad("a block size is not positive");
-  Shape y{x[0], infer.dims.floordiv(x[1], area)};
+  Shape y{x[0], REGIE_DIM_UNKNOWN};
+  if (block) {
+    int64_t area = 1;
+    for (int64_t b : *block) area *= b;
+    if (area < 1) infer.bad("a block size is not positive");
+    y[1] = infer.dims.floordiv(x[1], area);
+  }
   y.insert(y.end(), image.begin(), image.end());
   infer.result(0, infer.elem(0), y);
 }
@@ -183,7 +186,7 @@ std::vector<size_t> centred_axes(std::string_view op, const sdk::Attrs& attrs, s
 
 void infer_center(const Infer& infer) {
   auto x = infer.shape(0);
-  Shape wanted = infer.need_content(1), y(x.begin(), x.end());
+  Shape wanted = infer.list(1), y(x.begin(), x.end());
   auto axes = centred_axes(infer.op, infer.attrs, x.size());
   if (wanted.size() != axes.size()) infer.bad("needs one size an axis");
   for (size_t i = 0; i < axes.size(); ++i) y[axes[i]] = wanted[i];

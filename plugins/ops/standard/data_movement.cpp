@@ -153,7 +153,7 @@ void infer_split(const Infer& infer) {
   if (infer.has(1)) {
     if (infer.attrs.has("num_outputs"))
       infer.bad("operand 'split' and attribute 'num_outputs' exclude each other");
-    sizes = infer.need_content(1);
+    sizes = infer.list(1);
     if (sizes.size() != parts)
       infer.bad("'split' has " + std::to_string(sizes.size()) + " sizes for " + std::to_string(parts) +
                 " results");
@@ -221,7 +221,7 @@ KernelPtr prepare_split(Prepare& p) {
 
 void infer_expand(const Infer& infer) {
   if (infer.rank(1) != 1) infer.bad("the shape must be a list");
-  Shape wanted = infer.need_content(1);
+  Shape wanted = infer.list(1);
   for (regie_dim d : wanted)
     if (infer.surely_below(d, 0)) infer.bad("the shape has a negative dimension");
   Shape y = infer.broadcast(infer.shape(0), wanted);

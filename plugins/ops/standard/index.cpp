@@ -100,15 +100,14 @@ KernelPtr prepare_gather_nd(Prepare& p) {
 void infer_one_hot(const Infer& infer) {
   auto indices = infer.shape(0);
   auto depth = infer.content(1);
-  // The depth may be a float: then it is a constant.
+  // The depth may be a float.
   std::optional<regie_dim> size;
   if (depth && depth->size() == 1) size = depth->front();
   if (auto number = scalar_of<double>(infer.in(1).data); !size && number)
     size = infer.dim(static_cast<int64_t>(*number));
-  if (!size) infer.unsupported("the depth is known only at run time; make it constant");
   const int64_t axis = infer.axis(infer.attrs.integer("axis", -1), infer.rank(0) + 1);
   Shape y(indices.begin(), indices.end());
-  y.insert(y.begin() + axis, *size);
+  y.insert(y.begin() + axis, size.value_or(REGIE_DIM_UNKNOWN));
   infer.result(0, infer.elem(2), y);
 }
 
@@ -141,11 +140,12 @@ KernelPtr prepare_one_hot(Prepare& p) {
 void infer_range(const Infer& infer) {
   const regie_elem elem = infer.elem(0);
   auto starts = infer.content(0), limits = infer.content(1), steps = infer.content(2);
+  const regie_dim unknown = REGIE_DIM_UNKNOWN;
   if (starts && limits && steps && starts->size() == 1 && limits->size() == 1 && steps->size() == 1) {
     const regie_dim start = starts->front(), limit = limits->front();
     auto step = infer.number(steps->front());
     if (step && *step == 0) infer.bad("the step is 0");
-    if (!step) infer.unsupported("the step must be a number");
+    if (!step) return infer.result(0, elem, {&unknown, 1});
     const sdk::Dims& d = infer.dims;
     regie_dim length =
         *step > 0 ? d.ceildiv(d.sub(limit, start), *step) : d.ceildiv(d.sub(start, limit), -*step);
@@ -162,9 +162,7 @@ void infer_range(const Infer& infer) {
   std::array<double, 3> numbers{};
   for (uint32_t i = 0; i < 3; ++i) {
     const auto number = scalar_of<double>(infer.in(i).data);
-    if (!number)
-      infer.unsupported(
-          "start, limit and step are known only at run time; make them constant or compute them from shapes");
+    if (!number) return infer.result(0, elem, {&unknown, 1});
     numbers[i] = *number;
   }
   if (numbers[2] == 0) infer.bad("the step is 0");
@@ -278,7 +276,7 @@ KernelPtr prepare_eye(Prepare& p) {
 
 void infer_tile(const Infer& infer) {
   auto x = infer.shape(0);
-  Shape repeats = infer.need_content(1);
+  Shape repeats = infer.list(1);
   if (repeats.size() != x.size())
     infer.bad(std::to_string(repeats.size()) + " repeats for an input of rank " + std::to_string(x.size()));
   Shape y;
@@ -311,7 +309,7 @@ KernelPtr prepare_tile(Prepare& p) {
 void infer_top_k(const Infer& infer) {
   auto x = infer.shape(0);
   const size_t axis = infer.axis_attribute(-1);
-  Shape k = infer.need_content(1);
+  Shape k = infer.list(1);
   if (k.size() != 1) infer.bad("k must be a single number");
   Shape y(x.begin(), x.end());
   if (auto wanted = infer.number(k[0]), size = infer.number(y[axis]); wanted && size && *wanted > *size)

@@ -1,5 +1,6 @@
 #include "op.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace regie::ops {
@@ -122,15 +123,26 @@ std::optional<std::vector<int64_t>> Infer::numbers(uint32_t i) const {
   return numbers;
 }
 
-Shape Infer::need_content(uint32_t i) const {
+Shape Infer::list(uint32_t i) const {
   if (auto known = content(i)) return std::move(*known);
-  unsupported("the shape of the result depends on the values of operand " + std::to_string(i) +
-              ", which are known only at run time; make them constant or compute them from shapes");
+  return unknown(length(i));
 }
 
-std::vector<int64_t> Infer::need_numbers(uint32_t i) const {
-  if (auto known = numbers(i)) return std::move(*known);
-  unsupported("operand " + std::to_string(i) + " must be constant");
+size_t Infer::length(uint32_t i) const {
+  auto shape = this->shape(i);
+  if (shape.size() > 1) bad("operand " + std::to_string(i) + " must be a list");
+  if (shape.empty()) return 1;
+  const auto n = number(shape[0]);
+  if (!n)
+    unsupported("the rank of the result depends on the length of operand " + std::to_string(i) +
+                ", which is known only at run time; give it a fixed length");
+  // Nothing has that many axes; a list of the graph's sizes would be longer than any message.
+  if (*n > max_content) bad("operand " + std::to_string(i) + " has " + std::to_string(*n) + " elements");
+  return static_cast<size_t>(*n);
+}
+
+bool Infer::known(std::span<const regie_dim> dims) {
+  return std::find(dims.begin(), dims.end(), REGIE_DIM_UNKNOWN) == dims.end();
 }
 
 void Infer::result(uint32_t i, regie_elem elem, std::span<const regie_dim> shape) const {

@@ -76,16 +76,20 @@ class Infer {
   std::optional<Shape> elements(uint32_t i) const;
   // As `content` if all of them are plain numbers.
   std::optional<std::vector<int64_t>> numbers(uint32_t i) const;
-  // As `content` and `numbers`, but UNSUPPORTED if they depend on data that is known only at run time.
-  Shape need_content(uint32_t i) const;
-  std::vector<int64_t> need_numbers(uint32_t i) const;
+  // As `content`, but elements that only the run tells are REGIE_DIM_UNKNOWN, which goes through arithmetic
+  // and may be given as a dimension. UNSUPPORTED if not even their number is known.
+  Shape list(uint32_t i) const;
+  // How many elements a list of rank 0 or 1 has; UNSUPPORTED if that depends on data.
+  size_t length(uint32_t i) const;
 
   void result(uint32_t i, regie_elem elem, std::span<const regie_dim> shape) const;
   // Drops it if an element is unknown or there are too many.
   void content(uint32_t i, std::span<const regie_dim> content) const;
 
-  std::optional<int64_t> number(regie_dim d) const;  // if it is a plain number, of any sign
-  regie_dim dim(int64_t number) const;               // the expression for a number of any sign
+  std::optional<int64_t> number(regie_dim d) const;    // if it is a plain number, of any sign
+  regie_dim dim(int64_t number) const;                 // the expression for a number of any sign
+  static bool known(std::span<const regie_dim> dims);  // is none REGIE_DIM_UNKNOWN?
+  static Shape unknown(size_t rank) { return Shape(rank, REGIE_DIM_UNKNOWN); }
   bool surely_at_least(regie_dim d, int64_t least) const;
   bool surely_below(regie_dim d, int64_t bound) const;
   // Do these differ for every size? (Two constants that are not equal, or ranges that do not meet.)

@@ -32,7 +32,17 @@ void infer_reduce(const Infer& infer) {
   bool keep = infer.attrs.integer("keepdims", 1) != 0,
        none = infer.attrs.integer("noop_with_empty_axes", 0) != 0;
   std::vector<int64_t> axes;
-  if (infer.has(1)) axes = infer.need_numbers(1);
+  if (infer.has(1)) {
+    if (auto known = infer.numbers(1)) {
+      axes = std::move(*known);
+    } else {
+      // Which axes go is not known, but how many.
+      if (keep) return infer.result(0, infer.elem(0), Infer::unknown(x.size()));
+      const size_t gone = infer.length(1);
+      if (gone > x.size()) infer.bad("there are more axes than the input has");
+      return infer.result(0, infer.elem(0), Infer::unknown(x.size() - gone));
+    }
+  }
   Reduced reduced = reduced_axes(infer.op, axes, x.size(), none);
   Shape y;
   for (size_t i = 0; i < x.size(); ++i) {
@@ -46,8 +56,8 @@ void infer_reduce(const Infer& infer) {
 void infer_reduce_prod(const Infer& infer) {
   infer_reduce(infer);
   auto content = infer.content(0);
-  bool all =
-      !infer.has(1) || !infer.need_numbers(1).empty() || infer.attrs.integer("noop_with_empty_axes", 0) == 0;
+  const auto axes = infer.has(1) ? infer.numbers(1) : std::vector<int64_t>();
+  const bool all = axes && (!axes->empty() || infer.attrs.integer("noop_with_empty_axes", 0) == 0);
   if (!content || !all || infer.rank(0) != 1 || (infer.elem(0) != REGIE_I64 && infer.elem(0) != REGIE_I32))
     return;
   regie_dim product = infer.dims.product(*content);

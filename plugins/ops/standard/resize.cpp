@@ -66,13 +66,12 @@ int64_t rounded_size(int64_t size, float scale) {
 // floor(size * scale). With a symbol in it, only for scales that are m / 2^k: floats have these exactly.
 regie_dim scaled_dim(const Infer& infer, regie_dim size, double scale) {
   if (!(scale > 0)) infer.bad("a scale is not positive");
+  if (size == REGIE_DIM_UNKNOWN) return size;
   if (auto n = infer.number(size)) return scaled_size(*n, static_cast<float>(scale));
   int64_t divisor = 1;
   for (; divisor < 1024 && scale != std::floor(scale); divisor *= 2) scale *= 2;
-  if (scale != std::floor(scale) || scale > 1e6)
-    infer.unsupported("the size " + infer.dims.print(size) +
-                      " is scaled by a number that is no multiple of 1/1024; fix the size of "
-                      "the input (--shape), or export the model with sizes");
+  // No multiple of 1/1024: only the run can tell.
+  if (scale != std::floor(scale) || scale > 1e6) return REGIE_DIM_UNKNOWN;
   regie_dim whole = infer.dims.mul(size, static_cast<int64_t>(scale));
   return divisor == 1 ? whole : infer.dims.floordiv(whole, divisor);
 }
@@ -90,31 +89,35 @@ void infer_resize(const Infer& infer) {
     return infer.has(i) && infer.rank(i) == 1 && infer.number(infer.shape(i)[0]) != int64_t{0};
   };
   if (given(3)) {
-    Shape sizes = infer.need_content(3);
+    Shape sizes = infer.list(3);
     if (sizes.size() != axes.size())
       infer.bad(std::to_string(sizes.size()) + " sizes for " + std::to_string(axes.size()) + " axes");
     if (policy == Policy::kStretch) {
       for (size_t i = 0; i < axes.size(); ++i) y[axes[i]] = sizes[i];
     } else {
-      std::vector<int64_t> from, wanted = infer.need_numbers(3);
-      for (size_t axis : axes) {
-        auto n = infer.number(x[axis]);
-        if (!n)
-          infer.unsupported("keep_aspect_ratio_policy with an input of symbolic size; fix it (--shape)");
-        from.push_back(*n);
-      }
-      const float scale = common_scale(policy, from, wanted);
-      for (size_t i = 0; i < axes.size(); ++i) y[axes[i]] = rounded_size(from[i], scale);
+      const auto wanted = infer.numbers(3);
+      std::vector<int64_t> from;
+      for (size_t axis : axes)
+        if (auto n = infer.number(x[axis])) from.push_back(*n);
+      const bool known = wanted && from.size() == axes.size();
+      const float scale = known ? common_scale(policy, from, *wanted) : 0;
+      for (size_t i = 0; i < axes.size(); ++i)
+        y[axes[i]] = known ? rounded_size(from[i], scale) : REGIE_DIM_UNKNOWN;
     }
   } else if (given(2)) {
     auto scales = floats_of(infer.in(2).data);
-    if (scales.empty()) infer.unsupported("the scales must be constant; export the model with sizes instead");
-    if (scales.size() != axes.size())
-      infer.bad(std::to_string(scales.size()) + " scales for " + std::to_string(axes.size()) + " axes");
-    for (size_t i = 0; i < axes.size(); ++i) y[axes[i]] = scaled_dim(infer, x[axes[i]], scales[i]);
+    const size_t count = scales.empty() ? infer.length(2) : scales.size();
+    if (count != axes.size())
+      infer.bad(std::to_string(count) + " scales for " + std::to_string(axes.size()) + " axes");
+    for (size_t i = 0; i < axes.size(); ++i)
+      y[axes[i]] = scales.empty() ? REGIE_DIM_UNKNOWN : scaled_dim(infer, x[axes[i]], scales[i]);
   } else {
     infer.bad("needs scales or sizes");
   }
+  // The kernel is made for the region, which it must therefore be told.
+  const bool crops = infer.attrs.text("coordinate_transformation_mode", "") == "tf_crop_and_resize";
+  if (crops && given(1) && floats_of(infer.in(1).data).empty())
+    for (size_t axis : axes) y[axis] = REGIE_DIM_UNKNOWN;
   infer.result(0, infer.elem(0), y);
 }
 

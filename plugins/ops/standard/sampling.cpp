@@ -309,7 +309,7 @@ KernelPtr prepare_max_roi_pool(Prepare& p) {
 
 void infer_affine_grid(const Infer& infer) {
   auto theta = infer.shape(0);
-  Shape size = infer.need_content(1);
+  Shape size = infer.list(1);
   if (theta.size() != 3 || (size.size() != 4 && size.size() != 5))
     infer.bad("needs matrices, and the size of a picture with two or three axes");
   Shape y{size[0]};

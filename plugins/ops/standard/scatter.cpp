@@ -167,7 +167,7 @@ KernelPtr prepare_tensor_scatter(Prepare& p) {
   });
 }
 
-// ---- NonZero, Compress: how much is picked must be known when the model is compiled ----
+// ---- NonZero, Compress: how much is picked depends on data ----
 
 // The places of elements that are not zero; nothing if they are known only at run time.
 std::optional<std::vector<int64_t>> constant_places(const regie_tensor* t) {
@@ -181,22 +181,22 @@ std::optional<std::vector<int64_t>> constant_places(const regie_tensor* t) {
   return known ? std::optional(std::move(places)) : std::nullopt;
 }
 
-// As above, of a condition that may be computed from shapes.
-std::vector<int64_t> need_places(const Infer& infer, uint32_t i) {
-  if (auto places = constant_places(infer.in(i).data)) return std::move(*places);
-  if (auto numbers = infer.numbers(i)) {
-    std::vector<int64_t> places;
-    for (size_t k = 0; k < numbers->size(); ++k)
-      if ((*numbers)[k] != 0) places.push_back(static_cast<int64_t>(k));
-    return places;
+// How many elements of operand `i` are not zero, of the first `most`; REGIE_DIM_UNKNOWN if only the run
+// tells.
+regie_dim count_picked(const Infer& infer, uint32_t i, int64_t most) {
+  int64_t picked = 0;
+  if (auto places = constant_places(infer.in(i).data)) {
+    for (int64_t place : *places) picked += place < most;
+    return picked;
   }
-  infer.unsupported(
-      "how many elements the result has is known only at run time; that is supported only where operand " +
-      std::to_string(i) + " is constant");
+  const auto numbers = infer.numbers(i);
+  if (!numbers) return REGIE_DIM_UNKNOWN;
+  for (size_t k = 0; k < numbers->size(); ++k) picked += (*numbers)[k] != 0 && static_cast<int64_t>(k) < most;
+  return picked;
 }
 
 void infer_non_zero(const Infer& infer) {
-  const Shape y{infer.rank(0), static_cast<regie_dim>(need_places(infer, 0).size())};
+  const Shape y{infer.rank(0), count_picked(infer, 0, INT64_MAX)};
   infer.result(0, REGIE_I64, y);
 }
 
@@ -227,8 +227,11 @@ KernelPtr prepare_non_zero(Prepare& p) {
 
 void infer_compress(const Infer& infer) {
   auto x = infer.shape(0);
-  const auto picked = static_cast<regie_dim>(need_places(infer, 1).size());
-  if (!infer.attrs.has("axis")) return infer.result(0, infer.elem(0), {&picked, 1});
+  // A condition may be longer than what it is for; what is beyond picks nothing.
+  const bool by_axis = infer.attrs.has("axis");
+  const auto size = infer.number(by_axis ? x[infer.axis_attribute(0)] : infer.dims.product(x));
+  const regie_dim picked = count_picked(infer, 1, size.value_or(INT64_MAX));
+  if (!by_axis) return infer.result(0, infer.elem(0), {&picked, 1});
   Shape y(x.begin(), x.end());
   y[infer.axis_attribute(0)] = picked;
   infer.result(0, infer.elem(0), y);

@@ -49,7 +49,7 @@ void infer_constant_of_shape(const Infer& infer) {
   if (infer.rank(0) != 1) infer.bad("the shape must be a list");
   const regie_tensor* value = infer.attrs.tensor("value");
   if (value && sdk::count_of(*value) != 1) infer.bad("attribute 'value' must have one element");
-  Shape y = infer.need_content(0);
+  Shape y = infer.list(0);
   infer.result(0, value ? value->elem : regie_elem{REGIE_F32}, y);
   if (!value || y.size() > 1 || (y.size() == 1 && (y[0] < 0 || y[0] > 1024))) return;
   size_t count = y.empty() ? 1 : static_cast<size_t>(y[0]);

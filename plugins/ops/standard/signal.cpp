@@ -14,17 +14,11 @@ namespace {
 
 constexpr double pi = 3.14159265358979323846;
 
-// A scalar that must be known: of a constant, or computed from shapes.
-int64_t need_integer(const Infer& infer, uint32_t i) {
-  std::vector<int64_t> list = infer.need_numbers(i);
-  if (list.size() != 1) infer.bad("operand " + std::to_string(i) + " must be a single number");
-  return list[0];
-}
-
-double need_float(const Infer& infer, uint32_t i) {
-  const auto value = scalar_of<double>(infer.in(i).data);
-  if (!value) infer.unsupported("operand " + std::to_string(i) + " must be a constant number");
-  return *value;
+// A single number, if it is known: of a constant, or computed from shapes.
+std::optional<int64_t> integer(const Infer& infer, uint32_t i) {
+  if (infer.length(i) != 1) infer.bad("operand " + std::to_string(i) + " must be a single number");
+  const auto numbers = infer.numbers(i);
+  return numbers ? std::optional(numbers->front()) : std::nullopt;
 }
 
 // The same for kernels.
@@ -49,9 +43,10 @@ std::vector<Root> roots_of(int64_t n) {
 
 // ---- DFT: operands signal, length, axis; the signal's last dimension is 1 (real) or 2 (complex) ----
 
-size_t dft_axis(const Infer& infer) {
-  const int64_t axis = infer.has(2) ? need_integer(infer, 2) : -2;
-  const int64_t found = infer.axis(axis, infer.rank(0));
+std::optional<size_t> dft_axis(const Infer& infer) {
+  const auto axis = infer.has(2) ? integer(infer, 2) : std::optional<int64_t>(-2);
+  if (!axis) return std::nullopt;
+  const int64_t found = infer.axis(*axis, infer.rank(0));
   if (found == infer.rank(0) - 1) infer.bad("the axis must not be the last");
   return static_cast<size_t>(found);
 }
@@ -59,20 +54,27 @@ size_t dft_axis(const Infer& infer) {
 void infer_dft(const Infer& infer) {
   auto x = infer.shape(0);
   if (x.size() < 2) infer.bad("the signal needs a rank of at least 2");
-  const size_t axis = dft_axis(infer);
+  const auto known_axis = dft_axis(infer);
   const bool onesided = infer.attrs.integer("onesided", 0) != 0,
              inverse = infer.attrs.integer("inverse", 0) != 0;
   const sdk::Dims& d = infer.dims;
+  const regie_dim parts = onesided && inverse ? 1 : 2;
+  if (!known_axis) {  // each may be the one
+    Shape y = Infer::unknown(x.size());
+    y.back() = parts;
+    return infer.result(0, infer.elem(0), y);
+  }
+  const size_t axis = *known_axis;
   regie_dim length = x[axis];
   if (inverse && onesided) length = d.mul(2, d.sub(length, 1));
   if (infer.has(1)) {
-    Shape given = infer.need_content(1);
+    Shape given = infer.list(1);
     if (given.size() != 1) infer.bad("the length must be a single number");
     length = given[0];
   }
   Shape y(x.begin(), x.end());
   y[axis] = onesided && !inverse ? d.add(d.floordiv(length, 2), 1) : length;
-  y.back() = onesided && inverse ? 1 : 2;
+  y.back() = parts;
   infer.result(0, infer.elem(0), y);
 }
 
@@ -141,18 +143,19 @@ KernelPtr prepare_dft(Prepare& p) {
 void infer_stft(const Infer& infer) {
   auto x = infer.shape(0);
   if (x.size() < 2) infer.bad("the signal needs rank 3");
-  const int64_t step = need_integer(infer, 1);
-  if (step < 1) infer.bad("the step must be positive");
+  const auto step = integer(infer, 1);
+  if (step && *step < 1) infer.bad("the step must be positive");
   regie_dim length = REGIE_DIM_UNKNOWN;
   if (infer.has(3)) {
-    length = need_integer(infer, 3);
+    length = integer(infer, 3).value_or(REGIE_DIM_UNKNOWN);
   } else if (infer.has(2)) {
     length = infer.shape(2)[0];
   } else {
     infer.bad("needs a window or a frame length");
   }
   const sdk::Dims& d = infer.dims;
-  const regie_dim frames = d.add(d.floordiv(d.sub(x[1], length), step), 1);
+  const regie_dim frames =
+      step ? d.add(d.floordiv(d.sub(x[1], length), *step), 1) : regie_dim{REGIE_DIM_UNKNOWN};
   const bool onesided = infer.attrs.integer("onesided", 1) != 0;
   infer.result(0, infer.elem(0), Shape{x[0], frames, onesided ? d.add(d.floordiv(length, 2), 1) : length, 2});
 }
@@ -196,7 +199,7 @@ KernelPtr prepare_stft(Prepare& p) {
 // ---- Windows ----
 
 void infer_window(const Infer& infer) {
-  Shape size = infer.need_content(0);
+  Shape size = infer.list(0);
   if (size.size() != 1 || infer.rank(0) != 0) infer.bad("the size must be a single number");
   infer.result(0, static_cast<regie_elem>(infer.attrs.integer("output_datatype", REGIE_F32)), size);
 }
@@ -225,12 +228,13 @@ KernelPtr prepare_signal_window(Prepare& p) {
 // ---- MelWeightMatrix: operands bins, DFT length, sample rate, lowest and highest frequency ----
 
 void infer_mel(const Infer& infer) {
-  const int64_t bins = need_integer(infer, 0), length = need_integer(infer, 1);
-  need_integer(infer, 2);
-  need_float(infer, 3), need_float(infer, 4);
-  if (bins < 0 || length < 0) infer.bad("the sizes must not be negative");
+  const auto bins = integer(infer, 0), length = integer(infer, 1);
+  if ((bins && *bins < 0) || (length && *length < 0)) infer.bad("the sizes must not be negative");
+  // The kernel is made for all five numbers.
+  bool all = bins && length && integer(infer, 2);
+  for (uint32_t i : {3u, 4u}) all = all && scalar_of<double>(infer.in(i).data);
   infer.result(0, static_cast<regie_elem>(infer.attrs.integer("output_datatype", REGIE_F32)),
-               Shape{length / 2 + 1, bins});
+               all ? Shape{*length / 2 + 1, *bins} : Infer::unknown(2));
 }
 
 KernelPtr prepare_mel(Prepare& p) {

@@ -23,23 +23,29 @@ regie_dim position(const Infer& infer, regie_dim given, regie_dim size, regie_di
   if (infer.surely_below(given, 0)) {
     given = infer.dims.add(given, size);
   } else if (!infer.surely_at_least(given, 0)) {
-    infer.unsupported("the position " + infer.dims.print(given) +
-                      " may count from the front or from the back; give its "
-                      "symbols ranges that decide it");
+    return REGIE_DIM_UNKNOWN;  // may count from the front or from the back
   }
   return infer.dims.min(infer.dims.max(low, given), high);
 }
 
 void infer_slice(const Infer& infer) {
   auto x = infer.shape(0);
-  Shape starts = infer.need_content(1), ends = infer.need_content(2);
-  std::vector<int64_t> axes, steps(starts.size(), 1);
+  // Without axes the lists may have any length.
+  if (infer.has(3) && !infer.numbers(3)) return infer.result(0, infer.elem(0), Infer::unknown(x.size()));
+  if (!infer.number(infer.rank(1) == 1 ? infer.shape(1)[0] : 1))
+    return infer.result(0, infer.elem(0), Infer::unknown(x.size()));
+  Shape starts = infer.list(1), ends = infer.list(2);
+  std::vector<int64_t> axes;
+  std::vector<std::optional<int64_t>> steps(starts.size(), 1);
   if (infer.has(3)) {
-    axes = infer.need_numbers(3);
+    axes = *infer.numbers(3);
   } else {
     for (size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<int64_t>(i));
   }
-  if (infer.has(4)) steps = infer.need_numbers(4);
+  if (infer.has(4)) {
+    steps.clear();
+    for (regie_dim step : infer.list(4)) steps.push_back(infer.number(step));
+  }
   if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
     infer.bad("starts, ends, axes and steps must have the same number of elements");
   Shape y(x.begin(), x.end());
@@ -50,17 +56,22 @@ void infer_slice(const Infer& infer) {
     seen[axis] = true;
     regie_dim size = x[axis];
     const sdk::Dims& d = infer.dims;
-    if (steps[i] == 0) infer.bad("a step is 0");
+    if (!steps[i]) {
+      y[axis] = REGIE_DIM_UNKNOWN;
+      continue;
+    }
+    const int64_t by = *steps[i];
+    if (by == 0) infer.bad("a step is 0");
     regie_dim length;
-    if (steps[i] > 0) {
+    if (by > 0) {
       regie_dim start = position(infer, starts[i], size, 0, size),
                 end = position(infer, ends[i], size, 0, size);
-      length = d.ceildiv(d.sub(end, start), std::min(steps[i], longest_step));
+      length = d.ceildiv(d.sub(end, start), std::min(by, longest_step));
     } else {
       regie_dim last = d.sub(size, 1), before = infer.dim(-1);
       regie_dim start = position(infer, starts[i], size, 0, last);
       regie_dim end = position(infer, ends[i], size, before, last);
-      length = d.ceildiv(d.sub(start, end), -std::max(steps[i], -longest_step));
+      length = d.ceildiv(d.sub(start, end), -std::max(by, -longest_step));
     }
     y[axis] = d.max(0, length);
   }
@@ -68,7 +79,8 @@ void infer_slice(const Infer& infer) {
 
   auto elements = infer.elements(0);
   auto fixed = [](regie_dim d) { return d >= 0; };
-  if (!elements || x.size() > max_rank || !std::all_of(x.begin(), x.end(), fixed) ||
+  if (!elements || std::find(steps.begin(), steps.end(), std::nullopt) != steps.end() ||
+      x.size() > max_rank || !std::all_of(x.begin(), x.end(), fixed) ||
       !std::all_of(y.begin(), y.end(), fixed))
     return;
   Dims from = dense_strides(x);
@@ -77,9 +89,9 @@ void infer_slice(const Infer& infer) {
     auto start = infer.number(starts[i]);
     if (!start) return;
     auto axis = static_cast<size_t>(infer.axis(axes[i], infer.rank(0)));
-    const int64_t size = x[axis], last = std::max<int64_t>(0, steps[i] > 0 ? size : size - 1);
+    const int64_t size = x[axis], last = std::max<int64_t>(0, *steps[i] > 0 ? size : size - 1);
     offset += std::clamp<int64_t>(*start < 0 ? *start + size : *start, 0, last) * from[axis];
-    from[axis] *= std::clamp(steps[i], -longest_step, longest_step);
+    from[axis] *= std::clamp(*steps[i], -longest_step, longest_step);
   }
   Shape picked;
   Walk<1>(y, {from}).rows([&](const auto& at, int64_t count, const auto& step) {
@@ -171,10 +183,11 @@ PadMode pad_mode(std::string_view op, const sdk::Attrs& attrs) {
 void infer_pad(const Infer& infer) {
   auto x = infer.shape(0);
   pad_mode(infer.op, infer.attrs);
-  Shape pads = infer.need_content(1);
+  if (infer.has(3) && !infer.numbers(3)) return infer.result(0, infer.elem(0), Infer::unknown(x.size()));
+  Shape pads = infer.list(1);
   std::vector<int64_t> axes;
   if (infer.has(3)) {
-    axes = infer.need_numbers(3);
+    axes = *infer.numbers(3);
   } else {
     for (size_t i = 0; i < x.size(); ++i) axes.push_back(static_cast<int64_t>(i));
   }

@@ -35,9 +35,13 @@ void infer_if(const Infer& infer) {
     if (a.container != REGIE_TENSOR || b.container != REGIE_TENSOR)
       infer.unsupported(both + "; only tensors are covered");
     if (a.elem != b.elem) infer.bad(both + "; both need one element type");
-    if (a.rank < 0 || b.rank < 0 || a.rank != b.rank || !std::equal(a.dims, a.dims + a.rank, b.dims))
-      infer.unsupported(both + "; branches of different shapes are not covered");
-    infer.result(i, a.elem, sdk::dims_of(a));
+    if (a.rank < 0 || b.rank < 0 || a.rank != b.rank)
+      infer.unsupported(both + "; branches of different ranks are not covered");
+    // Where they differ, the run tells.
+    Shape y(a.dims, a.dims + a.rank);
+    for (int32_t d = 0; d < a.rank; ++d)
+      if (b.dims[d] != a.dims[d]) y[static_cast<size_t>(d)] = REGIE_DIM_UNKNOWN;
+    infer.result(i, a.elem, y);
   }
 }
 

@@ -55,7 +55,8 @@ bool fix_last_symbol(const Infer& infer, std::span<const regie_dim> dims, regie_
 void infer_reshape(const Infer& infer) {
   auto x = infer.shape(0);
   if (infer.rank(1) != 1) infer.bad("the shape must be a list");
-  Shape wanted = infer.need_content(1);
+  Shape wanted = infer.list(1);
+  if (!Infer::known(wanted)) return infer.result(0, infer.elem(0), wanted);
   bool allow_zero = infer.attrs.integer("allowzero", 0) != 0;
   std::optional<size_t> open;
   bool zero = false;
@@ -102,7 +103,13 @@ void infer_squeeze(const Infer& infer) {
   auto x = infer.shape(0);
   std::vector<bool> drop(x.size(), false);
   if (infer.has(1)) {
-    for (int64_t given : infer.need_numbers(1)) {
+    const auto axes = infer.numbers(1);
+    if (!axes) {
+      const size_t gone = infer.length(1);
+      if (gone > x.size()) infer.bad("there are more axes than the input has");
+      return infer.result(0, infer.elem(0), Infer::unknown(x.size() - gone));
+    }
+    for (int64_t given : *axes) {
       auto axis = static_cast<size_t>(infer.axis(given, infer.rank(0)));
       if (!infer.agree(x[axis], 1))
         infer.bad("axis " + std::to_string(given) + " of " + infer.print(x) + " does not have the size 1");
@@ -124,7 +131,9 @@ void infer_squeeze(const Infer& infer) {
 
 void infer_unsqueeze(const Infer& infer) {
   auto x = infer.shape(0);
-  std::vector<int64_t> axes = infer.need_numbers(1);
+  const auto given_axes = infer.numbers(1);
+  if (!given_axes) return infer.result(0, infer.elem(0), Infer::unknown(x.size() + infer.length(1)));
+  const std::vector<int64_t>& axes = *given_axes;
   std::vector<bool> added(x.size() + axes.size(), false);
   for (int64_t given : axes) {
     auto axis = static_cast<size_t>(infer.axis(given, static_cast<int64_t>(added.size())));
