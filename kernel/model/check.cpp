@@ -8,6 +8,7 @@
 #include "model/late.h"
 #include "model/layout.h"
 #include "model/shape_op.h"
+#include "model/strings.h"
 
 namespace regie {
 
@@ -39,7 +40,8 @@ class Checker {
         if (!task.name.empty()) place_ += " (" + task.name + ")";
         REGIE_TRY(this->task(task, static_cast<uint32_t>(t)));
       }
-    return output_sources();
+    REGIE_TRY(output_sources());
+    return check_strings(m_, code_);
   }
 
  private:
@@ -100,10 +102,8 @@ class Checker {
     for (size_t t = 0; t < m_.types.size(); ++t) {
       place_ = "type " + number(t);
       const ModelType& type = m_.types[t];
-      if (type.elem == REGIE_STRING)
-        return unsupported(
-            "strings cannot be computed with at run time; keep string tensors out of the graph");
-      if (elem_bits(type.elem) == 0) return bad("unknown element type " + number(type.elem));
+      if (elem_bits(type.elem) == 0 && type.elem != REGIE_STRING)
+        return bad("unknown element type " + number(type.elem));
       for (ModelDim d : type.dims) REGIE_TRY(dim(d));
     }
     place_.clear();

@@ -235,7 +235,8 @@ class Builder {
     const regie_type& t = g_.value(value).type;
     DimTable& dims = g_.dims();
     regie_dim count = dims.product({t.dims, static_cast<size_t>(t.rank)});
-    uint32_t bits = elem_bits(t.elem);
+    // Of strings, where each one's characters lie.
+    const auto bits = t.elem == REGIE_STRING ? uint32_t{8 * sizeof(regie_str)} : elem_bits(t.elem);
     if (bits == 0)
       return unsupported("values of type " + std::string(elem_name(t.elem)) + " cannot be planned",
                          g_.describe_value(value));

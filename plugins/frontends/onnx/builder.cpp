@@ -4,6 +4,7 @@
 #include <exception>
 #include <new>
 
+#include "gradient.h"
 #include "inputs.h"
 #include "regie/c/op_kernel.h"
 
@@ -88,6 +89,7 @@ bool Builder::known_extension(const wire::Node& node) const {
   // "regie" is for what the host makes itself.
   const std::string_view domain = domain_of(node.domain());
   if (domain.empty() || domain == "regie") return false;
+  if (full_name(node) == kGradient) return true;  // written out
   const auto* ops = static_cast<const regie_host_ops*>(context_.import->host->find(REGIE_HOST_OPS_ID));
   const regie_op_kernel_table* table = nullptr;
   uint32_t index = 0;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "builder.h"
+#include "gradient.h"
 #include "loops.h"
 
 namespace regie::onnx {
@@ -271,6 +272,7 @@ void Builder::translate(Scope* scope, uint32_t index, const Body& body) {
                            "are for the operators of sequences alone");
   if (extension) {
     t.attributes = Attributes::read(context_, *ref.node, nullptr, opset);
+    if (name == kGradient) return gradient(t, *scope, body, index);
     t.finish(name, t.operands, t.attributes.list());
     return;
   }
@@ -389,7 +391,7 @@ std::vector<uint32_t> Builder::branches(const Scope& scope, uint32_t node_index,
     for (const wire::ValueInfo& v : branch.proto->output()) {
       results.push_back(inner.find(v.name()));
       if (is_sequence(results.back()))
-        context_.unsupported("the result " + quoted(v.name()) + " of " + kNames[which] +
+        context_.unsupported("the result " + quoted(v.name()) + " of " + kBranches[which] +
                              " is a sequence; branches give tensors");
     }
     context_.at(ref.name, ref.node->op_type());

@@ -1,5 +1,6 @@
 // Comparisons, logic on bool, and Where.
 #include "broadcast.h"
+#include "texts.h"
 
 namespace regie::ops {
 namespace {
@@ -152,9 +153,13 @@ KernelPtr prepare_where(Prepare& p) {
   }
 }
 
+KernelPtr prepare_equal(Prepare& p) {
+  return p.in(0).elem == REGIE_STRING ? prepare_equal_strings(p) : prepare_compare<IsEqual, All>(p);
+}
+
 constexpr uint32_t flags = REGIE_OP_INPLACE | REGIE_OP_ELEMENTWISE;
 constexpr Op table[] = {
-    {"Equal", flags, infer_order<Order::kEqual, false>, prepare_compare<IsEqual, All>},
+    {"Equal", flags, infer_order<Order::kEqual, false>, prepare_equal},
     {"Less", REGIE_OP_ELEMENTWISE, infer_order<Order::kLess, false>, prepare_compare<IsLess, Numbers>},
     {"Greater", REGIE_OP_ELEMENTWISE, infer_order<Order::kLess, true>, prepare_compare<IsGreater, Numbers>},
     {"LessOrEqual", REGIE_OP_ELEMENTWISE, infer_order<Order::kLessOrEqual, false>,

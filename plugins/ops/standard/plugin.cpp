@@ -56,6 +56,7 @@ struct Tables {
                         linear_attention_ops,
                         deform_conv_ops,
                         random_ops,
+                        string_ops,
                         ngram_ops})
       for (const Op& op : family()) {
         shapes.push_back(op);
