@@ -88,6 +88,17 @@ TEST_F(OnnxSequences, Optionals) {
               ElementsAre("y:i64[] = Identity([2])"));
 }
 
+// An input that is an optional tensor must be there when the model runs, and is.
+TEST_F(OnnxSequences, OptionalInputs) {
+  Graph g = with_nodes({node({"OptionalHasElement", "has", ""}, {"o"}, {"h"}),
+                        node({"OptionalGetElement", "get", ""}, {"o"}, {"y"})});
+  const Message shape = Message().message(1, Message().signed_number(1, 2));
+  const Message tensor_type = Message().message(1, Message().number(1, kFloat).message(2, shape));
+  g.inputs = {Message().text(1, "o").message(2, Message().message(9, Message().message(1, tensor_type)))};
+  g.outputs.push_back(output("h", 0));
+  EXPECT_THAT(lines(g), ElementsAre("h:bool[] = Identity([1])", "y:f32[2] = Identity(o)"));
+}
+
 TEST_F(OnnxSequences, WhatIsRefused) {
   EXPECT_THAT(refused(with_nodes({node({"SequenceConstruct", "c", ""}, {"x"}, {"y"})}), REGIE_UNSUPPORTED),
               HasSubstr("output 'y': the output is a sequence"));
