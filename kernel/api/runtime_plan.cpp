@@ -24,6 +24,8 @@ const char* kind_name(TaskKind kind) {
       return "copy";
     case TaskKind::kIf:
       return "if";
+    case TaskKind::kLoop:
+      return "loop";
     case TaskKind::kDefine:
       return "define";
   }

@@ -38,7 +38,7 @@ Json figures(const regie_model& object) {
     ++kernels[k.device];
     reference[k.device] += (k.flags & REGIE_KERNEL_REFERENCE) != 0;
   }
-  uint64_t launches = 0, copies = 0, branches = 0, waits = 0;
+  uint64_t launches = 0, copies = 0, branches = 0, loops = 0, waits = 0;
   for (const regie::ModelProgram& p : m.programs)
     for (const regie::ModelTask& t : p.tasks) {
       ++tasks[t.device];
@@ -46,11 +46,13 @@ Json figures(const regie_model& object) {
       launches += t.kind == regie::TaskKind::kLaunch;
       copies += t.kind == regie::TaskKind::kCopy;
       branches += t.kind == regie::TaskKind::kIf;
+      loops += t.kind == regie::TaskKind::kLoop;
     }
-  j["tasks"] = {{"all", launches + copies + branches},
+  j["tasks"] = {{"all", launches + copies + branches + loops},
                 {"launches", launches},
                 {"copies", copies},
                 {"branches", branches},
+                {"loops", loops},
                 {"events", waits}};
   j["devices"] = Json::array();
   for (size_t d = 0; d < m.devices.size(); ++d)

@@ -24,9 +24,10 @@ constexpr ElemInfo kElems[] = {
     {"i32", 32},       {"i64", 64},   {"string", 0},     {"bool", 8},   {"f16", 16},  {"f64", 64},
     {"u32", 32},       {"u64", 64},   {"c64", 64},       {"c128", 128}, {"bf16", 16}, {"f8e4m3fn", 8},
     {"f8e4m3fnuz", 8}, {"f8e5m2", 8}, {"f8e5m2fnuz", 8}, {"u4", 4},     {"i4", 4},    {"f4e2m1", 4},
+    {"f8e8m0", 8},     {"u2", 2},     {"i2", 2},
 };
 constexpr size_t kElemCount = sizeof kElems / sizeof kElems[0];
-static_assert(kElemCount == REGIE_F4E2M1 + 1);
+static_assert(kElemCount == REGIE_I2 + 1);
 
 constexpr std::align_val_t kAlignment{64};
 
@@ -85,8 +86,9 @@ std::optional<regie_elem> elem_from_name(std::string_view name) {
 uint32_t elem_bits(regie_elem elem) { return elem < kElemCount ? kElems[elem].bits : 0; }
 
 uint64_t elem_bytes(regie_elem elem, uint64_t count) {
-  if (elem_bits(elem) == 4) return count / 2 + count % 2;
-  const uint64_t width = elem == REGIE_STRING ? sizeof(regie_str) : elem_bits(elem) / 8;
+  const uint32_t bits = elem_bits(elem);
+  if (bits != 0 && bits < 8) return count / (8 / bits) + (count % (8 / bits) != 0);
+  const uint64_t width = elem == REGIE_STRING ? sizeof(regie_str) : bits / 8;
   uint64_t bytes;
   return __builtin_mul_overflow(width, count, &bytes) ? UINT64_MAX : bytes;
 }
@@ -154,7 +156,7 @@ Tensor Tensor::copy(const regie_tensor& from) {
   const uint64_t own = rep->view.bytes;
   const auto count = static_cast<size_t>(element_count(dims));
   if (count != 0 && from.data == nullptr) return t;
-  assert(from.strides == nullptr || elem_bits(from.elem) != 4);
+  assert(from.strides == nullptr || from.elem == REGIE_STRING || elem_bits(from.elem) >= 8);
   uint64_t total = own;
   std::vector<regie_str> texts;
   if (from.elem == REGIE_STRING && count != 0) {

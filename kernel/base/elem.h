@@ -17,7 +17,7 @@ namespace regie {
 
 std::string_view elem_name(regie_elem elem);  // "f32", "i64", "bool", "bf16", "f8e4m3fn" ...; "?" if unknown
 std::optional<regie_elem> elem_from_name(std::string_view name);
-uint32_t elem_bits(regie_elem elem);  // 4 for u4/i4/f4; 0 for string and unknown
+uint32_t elem_bits(regie_elem elem);  // below 8 for packed types; 0 for string and unknown
 // Bytes of `count` elements, sub-byte types packed; strings count as sizeof(regie_str). Saturates at
 // UINT64_MAX.
 uint64_t elem_bytes(regie_elem elem, uint64_t count);

@@ -178,7 +178,10 @@ std::map<std::string, Launch> launches(const Model& m) {
     for (const ModelTask& t : p.tasks)
       by_name[t.name] = t.kind == TaskKind::kLaunch
                             ? Launch{m.kernels[t.kernel].name, m.kernels[t.kernel].format, t.stream}
-                            : Launch{t.kind == TaskKind::kCopy ? "copy" : "if", "", t.stream};
+                            : Launch{t.kind == TaskKind::kCopy ? "copy"
+                                     : t.kind == TaskKind::kIf ? "if"
+                                                               : "loop",
+                                     "", t.stream};
   return by_name;
 }
 

@@ -34,6 +34,7 @@ uint16_t half(float x) {
 Result<Tensor> random_tensor(const regie_port& port, std::span<const int64_t> dims, std::mt19937_64& random) {
   const regie_elem elem = port.elem;
   const std::string name = "input '" + std::string(port.name) + "'";
+  if (elem == REGIE_STRING) return unsupported("there are no random strings", name);
   REGIE_ASSIGN(Tensor t, Tensor::try_zeros(elem, dims, name));
   auto fill = [&](auto* data, auto make) {
     for (int64_t i = 0; i < t.count(); ++i) data[i] = make();

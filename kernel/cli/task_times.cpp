@@ -40,7 +40,9 @@ Tasks read_tasks(const regie_model* model) {
 void TimeShares::add(const Tasks& tasks, const regie_task_time* times, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     const TaskInfo& info = tasks.of(times[i]);
-    if (info.kind == "if" || times[i].begin_ns == 0 || times[i].end_ns < times[i].begin_ns) continue;
+    if (info.kind == "if" || info.kind == "loop" || times[i].begin_ns == 0 ||
+        times[i].end_ns < times[i].begin_ns)
+      continue;
     const auto ns = static_cast<double>(times[i].end_ns - times[i].begin_ns);
     auto count_in = [&](Share& share) {
       share.ns += ns;

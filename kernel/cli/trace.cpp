@@ -39,13 +39,13 @@ class Trace {
   void add(const ProfiledRun& run, size_t number) {
     slice("run " + std::to_string(number), "run", kHost, 0, run.begin_ns, run.end_ns, Json::object());
     std::map<std::pair<uint32_t, uint32_t>, const regie_task_time*>
-        last;  // of each task, as branches repeat none
+        last;  // of each task: the iteration at hand
     for (const regie_task_time& t : run.times) {
       const TaskInfo& info = tasks_.of(t);
       if (t.issue_ns == 0) continue;  // nothing to do: its results have no bytes
       if (t.wait_ns < t.issue_ns) slice("wait", "wait", kHost, 0, t.wait_ns, t.issue_ns, waits_json(t, info));
-      if (info.kind == "if") {
-        slice(slice_name(info), "if", kHost, 0, t.begin_ns, t.end_ns, details(t, info));
+      if (info.kind == "if" || info.kind == "loop") {
+        slice(slice_name(info), info.kind.c_str(), kHost, 0, t.begin_ns, t.end_ns, details(t, info));
       } else {
         slice("issue " + slice_name(info), "issue", kHost, 0, t.issue_ns, t.issued_ns, {{"task", t.task}});
         if (t.begin_ns && t.end_ns >= t.begin_ns) work(t, info, last);

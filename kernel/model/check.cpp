@@ -8,6 +8,7 @@
 #include "model/late.h"
 #include "model/layout.h"
 #include "model/shape_op.h"
+#include "model/strings.h"
 
 namespace regie {
 
@@ -39,7 +40,8 @@ class Checker {
         if (!task.name.empty()) place_ += " (" + task.name + ")";
         REGIE_TRY(this->task(task, static_cast<uint32_t>(t)));
       }
-    return output_sources();
+    REGIE_TRY(output_sources());
+    return check_strings(m_, code_);
   }
 
  private:
@@ -100,10 +102,8 @@ class Checker {
     for (size_t t = 0; t < m_.types.size(); ++t) {
       place_ = "type " + number(t);
       const ModelType& type = m_.types[t];
-      if (type.elem == REGIE_STRING)
-        return unsupported(
-            "strings cannot be computed with at run time; keep string tensors out of the graph");
-      if (elem_bits(type.elem) == 0) return bad("unknown element type " + number(type.elem));
+      if (elem_bits(type.elem) == 0 && type.elem != REGIE_STRING)
+        return bad("unknown element type " + number(type.elem));
       for (ModelDim d : type.dims) REGIE_TRY(dim(d));
     }
     place_.clear();
@@ -371,8 +371,11 @@ class Checker {
                                         std::any_of(t.kernel_weights.begin(), t.kernel_weights.end(),
                                                     [](uint32_t w) { return w != REGIE_NONE; })))
       return bad("only a launch has a kernel, weights or scratch");
-    if (t.kind != TaskKind::kIf && (!t.programs.empty() || !t.program_results.empty()))
+    if (t.kind != TaskKind::kIf && t.kind != TaskKind::kLoop &&
+        (!t.programs.empty() || !t.program_results.empty()))
       return bad("only control flow runs programs");
+    if (t.kind != TaskKind::kLoop && !t.program_arguments.empty())
+      return bad("only a loop hands arguments to a program");
     REGIE_TRY(defines(t));
     switch (t.kind) {
       case TaskKind::kDefine:
@@ -385,6 +388,8 @@ class Checker {
         return copy(t);
       case TaskKind::kIf:
         return branch(t);
+      case TaskKind::kLoop:
+        return loop(t);
     }
     return bad("unknown kind of task " + number(static_cast<uint64_t>(t.kind)));
   }
@@ -486,6 +491,60 @@ class Checker {
         if (bytes_[list[i].type] != bytes_[t.results[i].type])
           return bad("result " + number(i) + " has another size in a branch");
       }
+    }
+    return {};
+  }
+
+  // One element of the host's memory.
+  bool is_scalar(const Arg& a, regie_elem elem, uint64_t bytes) const {
+    return m_.types[a.type].elem == elem && bytes_[a.type] == bytes;
+  }
+
+  Status loop(const ModelTask& t) const {
+    if (t.programs.size() != 1 || t.program_results.size() != 1)
+      return bad("a loop must have one program and its results");
+    const std::vector<Arg>& given = t.program_results[0];
+    const std::vector<Arg>& state = t.program_arguments;
+    if (t.operands.size() < 2 || state.size() != t.operands.size())
+      return bad("a loop has a trip count, a condition and initial values, and an argument for each");
+    const size_t carried = t.operands.size() - 2;
+    if (t.results.size() < carried || given.size() != t.results.size() + 1)
+      return bad("its program gives another number of results");
+    REGIE_TRY(args(given, "program result", false));
+    REGIE_TRY(args(state, "program argument", true));
+    if (t.operands[0].kind != Arg::kNone && !is_scalar(t.operands[0], REGIE_I64, 8))
+      return bad("its trip count is not one i64");
+    if (t.operands[1].kind != Arg::kNone && !is_scalar(t.operands[1], REGIE_BOOL, 1))
+      return bad("its condition is not one bool");
+    if (given[0].kind == Arg::kNone || !is_scalar(given[0], REGIE_BOOL, 1))
+      return bad("the condition that its program gives is not one bool");
+    // The host writes them itself.
+    if (state[0].kind != Arg::kNone && (!is_scalar(state[0], REGIE_I64, 8) || space_of(state[0]) != 0))
+      return bad("its iteration number is not one i64 in the host's memory");
+    if (state[1].kind != Arg::kNone && (!is_scalar(state[1], REGIE_BOOL, 1) || space_of(state[1]) != 0))
+      return bad("its program's condition is not one bool in the host's memory");
+    for (size_t i = 0; i < carried; ++i) {
+      const std::string name = "carried value " + number(i);
+      const Arg &to = state[2 + i], &result = t.results[i];
+      if (result.kind != Arg::kNone && (result.kind != to.kind || result.index != to.index ||
+                                        result.offset != to.offset || bytes_[result.type] != bytes_[to.type]))
+        return bad(name + " is handed over in another place than it is carried in");
+      if (to.kind == Arg::kNone) continue;
+      if (t.operands[2 + i].kind == Arg::kNone || given[1 + i].kind == Arg::kNone)
+        return bad(name + " is absent before or after an iteration");
+      if (bytes_[t.operands[2 + i].type] != bytes_[to.type] || bytes_[given[1 + i].type] != bytes_[to.type])
+        return bad(name + " has another size before or after an iteration");
+    }
+    for (size_t i = carried; i < t.results.size(); ++i) {
+      if (t.results[i].kind == Arg::kNone) continue;
+      const std::string name = "collected value " + number(i - carried);
+      if (given[1 + i].kind == Arg::kNone) return bad(name + " is not given by its program");
+      const ModelType &whole = m_.types[t.results[i].type], &part = m_.types[given[1 + i].type];
+      if (elem_bits(part.elem) < 8)
+        return unsupported(place_ + ": elements of less than a byte are collected");
+      if (whole.elem != part.elem || whole.dims.empty() ||
+          !std::equal(whole.dims.begin() + 1, whole.dims.end(), part.dims.begin(), part.dims.end()))
+        return bad(name + " is not made of what its program gives");
     }
     return {};
   }

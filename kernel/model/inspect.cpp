@@ -61,11 +61,17 @@ std::string task_text(const Model& m, const ModelTask& t, size_t index) {
     case TaskKind::kIf:
       text += "if, programs " + std::to_string(t.programs[0]) + " and " + std::to_string(t.programs[1]);
       break;
+    case TaskKind::kLoop:
+      text += "loop, program " + std::to_string(t.programs[0]);
+      break;
   }
   text += " on " + m.devices[t.device].name + "/" + std::to_string(t.stream);
   if (t.threads > 1) text += " x" + std::to_string(t.threads);
   if (!t.name.empty()) text += "  # " + t.name;
   text += "\n      (" + args_text(m, t.operands) + ") -> (" + args_text(m, t.results) + ")";
+  if (t.kind == TaskKind::kLoop)
+    text += "\n      each time (" + args_text(m, t.program_arguments) + ") -> (" +
+            args_text(m, t.program_results[0]) + ")";
   for (size_t i = 0; i < t.defines.size(); ++i)
     text += (i ? ", " : " defines ") + m.symbols[t.defines[i].symbol].name;
   if (t.scratch != REGIE_NONE) text += " scratch %" + m.buffers[t.scratch].name;

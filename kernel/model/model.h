@@ -114,6 +114,14 @@ enum class TaskKind : uint8_t {
   // Host: programs[0] if the bool operands[0] is true, else programs[1]. Everything issued before it has
   // ended when it begins, and everything that it ran when it ends.
   kIf = 3,
+  // Host: programs[0] again and again. Before: everything issued has ended; operands[2 ...] are copied to
+  // program_arguments[2 ...]. It goes on while fewer iterations than the i64 operands[0] (if there) were made
+  // and the bool operands[1] (if there), later program_results[0][0], is true. Before each iteration the
+  // number of iterations made and `true` are written to program_arguments[0] and [1]; after each, when
+  // everything has ended, program_results[0][1 ...] are handed over: what is carried all at once to
+  // program_arguments[2 ...], the others each to the place of that iteration in results[carried ...].
+  // results[i] of what is carried is program_arguments[2 + i].
+  kLoop = 4,
   // Nothing is computed: results[i] are the bytes of operands[0] under a shape that the run tells.
   kDefine = 8
 };
@@ -142,8 +150,10 @@ struct ModelTask {
   // Control flow: per program, where its results lie; they are copied to `results` unless they are there
   // already.
   std::vector<std::vector<Arg>> program_results;
-  std::string name;                  // node, for messages: "node 'conv1' (Op)"
-  std::string op;                    // its operator, for profiles
+  std::vector<Arg>
+      program_arguments;  // kLoop: iteration number, condition, carried values; absent: nobody reads it
+  std::string name;       // node, for messages: "node 'conv1' (Op)"
+  std::string op;         // its operator, for profiles
   std::vector<std::string> origins;  // framework operators
   uint64_t step = 0;                 // in the linearised program: the unit of buffer lifetimes
 };

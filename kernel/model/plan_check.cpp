@@ -174,7 +174,11 @@ class PlanCheck {
       if (r.value != REGIE_NONE && s.value != REGIE_NONE && s.value != r.value)
         return wrong(who, r, "reads what " + order_.name(s.writer) + " has overwritten with another value");
       if (!order_.visible(s.writer, who))
-        return wrong(who, r, "reads what only a branch writes: " + order_.name(s.writer));
+        return wrong(who, r,
+                     (!order_.in_loop(s.writer, who)   ? "reads what only a branch writes: "
+                      : order_.in_turns(s.writer, who) ? "reads what an earlier iteration writes: "
+                                                       : "reads what only an iteration writes: ") +
+                         order_.name(s.writer));
       if (!order_.before(s.writer, who))
         return wrong(who, r, "reads what " + order_.name(s.writer) + " writes, and does not wait for it");
       // Sooner or later a write looks at the readers: the latest of each stream and program is enough.
@@ -196,15 +200,16 @@ class PlanCheck {
     auto it = map.lower_bound(r.begin);
     while (it != map.end() && it->first < r.end) {
       const Segment& s = it->second;
-      if (!order_.before(s.writer, who))
+      // The host itself hands over what a loop carries, again and again, and in order.
+      if (s.writer != who && !order_.before(s.writer, who))
         return wrong(who, r,
                      "writes over what " + order_.name(s.writer) + " writes, and does not wait for it");
       for (EventId reader : s.readers)
         if (reader != who && !order_.before(reader, who))
           return wrong(who, r,
                        "writes over what " + order_.name(reader) + " reads, and does not wait for it");
-      if (s.owner == r.owner && !order_.alternatives(s.writer, who) && !order_.encloses(who, s.writer) &&
-          std::none_of(over.begin(), over.end(), [&](const Range& o) {
+      if (s.owner == r.owner && !order_.alternatives(s.writer, who) && !order_.in_turns(s.writer, who) &&
+          !order_.encloses(who, s.writer) && std::none_of(over.begin(), over.end(), [&](const Range& o) {
             return o.memory == r.memory && o.owner == r.owner && o.begin <= it->first && s.end <= o.end;
           }))
         return wrong(who, r, "writes a second time what " + order_.name(s.writer) + " has written");
@@ -289,8 +294,8 @@ class PlanCheck {
     return {};
   }
 
-  // ---- Programs, branches in the place of their If
-  // ---------------------------------------------------------------
+  // ---- Programs, branches and iterations in the place of their If or loop
+  // ----------------------------------------
   Status programs() {
     return order_.walk([&](Order::Visit what, EventId who, const ModelTask& t, size_t branch) -> Status {
       switch (what) {
@@ -310,9 +315,97 @@ class PlanCheck {
           for (const Range& r : writes_) REGIE_TRY(write(who, r, {r}));
           return {};
         }
+        case Order::Visit::kLoopBegin:
+          return loop_begin(who, t);
+        case Order::Visit::kTurnBegin:
+          return turn_begin(who, t);
+        case Order::Visit::kTurnEnd:
+          return turn_end(who, t, branch);
       }
       return {};
     });
+  }
+
+  // The first `count` of what is carried by a loop lies in program_arguments; what it collects in its
+  // results.
+  static size_t carried(const ModelTask& t) { return t.program_arguments.size() - 2; }
+
+  Status loop_begin(EventId who, const ModelTask& t) {
+    REGIE_TRY(ranges(t.operands, &reads_));
+    REGIE_TRY(lifetimes(who, t, reads_, false));
+    for (const Range& r : reads_) REGIE_TRY(read(who, r));
+    REGIE_TRY(ranges(t.program_arguments, &writes_));
+    REGIE_TRY(lifetimes(who, t, writes_, true));
+    // Values are copied to where they are carried one after the other, and there they must not meet.
+    std::vector<Range> all = writes_;
+    const std::vector<Arg> collected(t.results.begin() + static_cast<std::ptrdiff_t>(carried(t)),
+                                     t.results.end());
+    REGIE_TRY(ranges(collected, &writes_));
+    REGIE_TRY(lifetimes(who, t, writes_, true));
+    all.insert(all.end(), writes_.begin(), writes_.end());
+    std::vector<Range> outside;
+    Range r;
+    for (size_t i = 0; i < t.operands.size(); ++i) {
+      Range home;
+      if (!range_of(t.operands[i], &r)) continue;
+      const bool there = i >= 2 && range_of(t.program_arguments[i], &home) && home.memory == r.memory &&
+                         home.begin == r.begin && home.end == r.end;
+      if (!there) outside.push_back(r);
+    }
+    REGIE_TRY(apart(who, outside, all));
+    for (const Range& w : all) REGIE_TRY(write(who, w, {w}));
+    return {};
+  }
+
+  // None of `written` may touch another one of them, nor any of `read`.
+  Status apart(EventId who, const std::vector<Range>& read, const std::vector<Range>& written) const {
+    struct Mark {
+      Range range;
+      bool written;
+    };
+    std::vector<Mark> marks;
+    for (const Range& r : read) marks.push_back({r, false});
+    for (const Range& r : written) marks.push_back({r, true});
+    std::sort(marks.begin(), marks.end(), [](const Mark& a, const Mark& b) {
+      return std::tie(a.range.memory, a.range.begin) < std::tie(b.range.memory, b.range.begin);
+    });
+    const Mark *any = nullptr, *last = nullptr;  // furthest ends: of all, of the written ones
+    for (const Mark& k : marks) {
+      if (any && any->range.memory != k.range.memory) any = last = nullptr;
+      const Mark* met = k.written ? any : last;
+      if (met && met->range.end > k.range.begin)
+        return wrong(who, k.range, "lays what it carries or collects over " + owner_name(met->range.owner));
+      if (!any || k.range.end > any->range.end) any = &k;
+      if (k.written && (!last || k.range.end > last->range.end)) last = &k;
+    }
+    return {};
+  }
+
+  // Iteration number and condition are written anew.
+  Status turn_begin(EventId who, const ModelTask& t) {
+    Range r;
+    for (size_t i = 0; i < 2; ++i)
+      if (range_of(t.program_arguments[i], &r)) REGIE_TRY(write(who, r, {r}));
+    return {};
+  }
+
+  // What the body gives is read, then what is carried is written, all at once; what was collected before must
+  // still be there.
+  Status turn_end(EventId who, const ModelTask& t, size_t turn) {
+    const EventId loop = order_.owner(who);
+    REGIE_TRY(ranges(t.program_results[0], &reads_));
+    for (const Range& r : reads_) REGIE_TRY(read(who, r));
+    const std::vector<Arg> collected(t.results.begin() + static_cast<std::ptrdiff_t>(carried(t)),
+                                     t.results.end());
+    REGIE_TRY(ranges(collected, &writes_));
+    if (turn > 0)
+      for (const Range& r : writes_) REGIE_TRY(read(who, r));
+    REGIE_TRY(apart(who, reads_, writes_));
+    for (const Range& r : writes_) REGIE_TRY(write(loop, r, {r}));
+    const std::vector<Arg> state(t.program_arguments.begin() + 2, t.program_arguments.end());
+    REGIE_TRY(ranges(state, &writes_));
+    for (const Range& r : writes_) REGIE_TRY(write(loop, r, {r}));
+    return {};
   }
 
   // A branch's results are copied one after the other: no copy may destroy what a later one reads.

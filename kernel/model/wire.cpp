@@ -81,6 +81,7 @@ void put(wire::TaskProto* to, const ModelTask& from) {
     auto* args = to->add_program_results();
     for (const Arg& a : list) put(args->add_args(), a);
   }
+  for (const Arg& a : from.program_arguments) put(to->add_program_arguments(), a);
   to->set_name(from.name);
   for (const std::string& o : from.origins) to->add_origins(o);
   to->set_step(from.step);
@@ -95,7 +96,7 @@ void put(wire::TaskProto* to, const ModelTask& from) {
 }
 
 Status get(const wire::TaskProto& from, ModelTask* to) {
-  const bool known = (from.kind() >= 1 && from.kind() <= static_cast<uint32_t>(TaskKind::kIf)) ||
+  const bool known = (from.kind() >= 1 && from.kind() <= static_cast<uint32_t>(TaskKind::kLoop)) ||
                      from.kind() == static_cast<uint32_t>(TaskKind::kDefine);
   if (!known) return corrupt("a task has the unknown kind " + std::to_string(from.kind()));
   to->kind = static_cast<TaskKind>(from.kind());
@@ -113,6 +114,7 @@ Status get(const wire::TaskProto& from, ModelTask* to) {
     to->program_results.emplace_back();
     REGIE_TRY(get_args(list.args(), &to->program_results.back()));
   }
+  REGIE_TRY(get_args(from.program_arguments(), &to->program_arguments));
   to->name = from.name();
   to->origins = get_strings(from.origins());
   to->step = from.step();

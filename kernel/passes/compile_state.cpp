@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/structural.h"
 #include "passes/late_symbols.h"
-#include "passes/structural.h"
 #include "text/text.h"
 
 namespace regie {
@@ -129,7 +129,9 @@ uint32_t CompileState::storage_of(uint32_t value) const {
     if (v.alias_of != REGIE_NONE) {
       value = v.alias_of;
     } else if (v.kind == REGIE_VALUE_ARGUMENT && v.owner != 0) {
-      value = captured_operand(g, value);
+      const uint32_t behind = behind_argument(g, value);
+      if (behind == value) return value;
+      value = behind;
     } else {
       return value;
     }

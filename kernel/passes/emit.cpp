@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/hash.h"
-#include "passes/structural.h"
+#include "ir/structural.h"
 
 namespace regie {
 

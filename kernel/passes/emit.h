@@ -43,6 +43,7 @@ class ModelEmitter {
   void order_buffers();
   Status emit_region(uint32_t region, ModelProgram* program);
   Result<ModelTask> make_task(const ScheduledTask& t);
+  Status loop_state(const regie_node& n, ModelTask* task);
   Status emit_late_dims(const regie_node& n, ModelTask* task);
   Status emit_outputs();
   Status check_symbols_readable();

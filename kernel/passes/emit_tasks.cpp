@@ -4,7 +4,7 @@
 #include "base/hash.h"
 #include "model/shape_op.h"
 #include "passes/emit.h"
-#include "passes/structural.h"
+#include "ir/structural.h"
 #include "regie/c/engine.h"
 #include "regie/c/pass.h"
 
@@ -23,7 +23,9 @@ Result<Arg> ModelEmitter::locate(uint32_t value) {
       offset += v.alias_offset;
       root = v.alias_of;
     } else if (v.kind == REGIE_VALUE_ARGUMENT && v.owner != 0) {
-      root = captured_operand(g_, root);
+      const uint32_t behind = behind_argument(g_, root);
+      if (behind == root) break;
+      root = behind;
     } else {
       break;
     }
@@ -44,7 +46,7 @@ Result<Arg> ModelEmitter::locate(uint32_t value) {
     arg.kind = Arg::kWeight;
     arg.index = it->second;
     arg.constant = true;
-  } else if (v.kind == REGIE_VALUE_ARGUMENT) {
+  } else if (v.kind == REGIE_VALUE_ARGUMENT && v.owner == 0) {
     arg.kind = Arg::kInput;
     arg.index = v.index;
   } else if (auto it = output_of_value_.find(root); it != output_of_value_.end()) {
@@ -72,7 +74,7 @@ void ModelEmitter::find_views() {
   for (uint32_t v = 0; v < seen_as_.size(); ++v) seen_as_[v] = v;
   for (uint32_t region : task_regions(g_))
     for (uint32_t i = 0; region != 0 && i < g_.region(region).arg_count; ++i)
-      seen_as_[g_.region(region).args[i]] = captured_operand(g_, g_.region(region).args[i]);
+      seen_as_[g_.region(region).args[i]] = behind_argument(g_, g_.region(region).args[i]);
   for_each_task_node(g_, [&](uint32_t id) {
     const regie_node& n = g_.node(id);
     if (is_control_flow(n) || is_copy(n)) return;
@@ -174,6 +176,8 @@ Result<ModelTask> ModelEmitter::make_task(const ScheduledTask& t) {
   } else if (is_if(n)) {
     task.kind = TaskKind::kIf;
     task.operands.resize(1);  // the captures are read where they lie
+  } else if (is_loop(n)) {
+    REGIE_TRY(loop_state(n, &task));
   } else if (views_.count(t.node)) {
     task.kind = TaskKind::kDefine;
   } else if (is_control_flow(n)) {
@@ -190,6 +194,23 @@ Result<ModelTask> ModelEmitter::make_task(const ScheduledTask& t) {
     }
   }
   return task;
+}
+
+// What a Loop's body begins an iteration with.
+Status ModelEmitter::loop_state(const regie_node& n, ModelTask* task) {
+  task->kind = TaskKind::kLoop;
+  task->operands.resize(own_operands(n));
+  const regie_region& body = g_.region(n.regions[0]);
+  for (uint32_t i = 0; i < task->operands.size(); ++i) {
+    const regie_value& argument = g_.value(body.args[i]);
+    const bool unread = argument.use_count == 0 && carried_result(g_, argument.id) == REGIE_NONE;
+    Arg a;
+    if (!unread) {
+      REGIE_ASSIGN(a, locate(argument.id));
+    }
+    task->program_arguments.push_back(a);
+  }
+  return {};
 }
 
 Status ModelEmitter::emit_region(uint32_t region, ModelProgram* program) {
@@ -219,7 +240,7 @@ Status ModelEmitter::emit_region(uint32_t region, ModelProgram* program) {
     std::erase(waits, stream.last);  // its own stream's order says so already
     task.waits = std::move(waits);
     if (auto it = scratch_of.find(t.node); it != scratch_of.end()) task.scratch = it->second;
-    if (is_if(n)) {
+    if (is_control_flow(n)) {
       for (uint32_t r = 0; r < n.region_count; ++r) {
         uint32_t id = static_cast<uint32_t>(model_->programs.size());
         model_->programs.emplace_back();

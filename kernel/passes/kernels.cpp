@@ -2,7 +2,7 @@
 // scratch.
 #include "base/progress.h"
 #include "passes/compile_state.h"
-#include "passes/structural.h"
+#include "ir/structural.h"
 
 namespace regie {
 

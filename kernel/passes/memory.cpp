@@ -4,13 +4,17 @@
 // A buffer lives from the first step that touches it to the first step from which on every stream that could
 // touch its memory space is known to come after its last use. On one stream that is the next step; across
 // streams it follows from the waits. So two streams share bytes only where the schedule orders them.
+//
+// What an iteration of a Loop reads of outside is read again by the next one: it lives to the Loop's end,
+// whatever its last reader in the order of steps. What is carried and what is collected lives from before the
+// first iteration on.
 #include <algorithm>
 #include <map>
 
 #include "model/packing_check.h"
 #include "passes/compile_state.h"
+#include "ir/structural.h"
 #include "passes/late_symbols.h"
-#include "passes/structural.h"
 
 namespace regie {
 
@@ -157,7 +161,7 @@ class Builder {
       const RegionSchedule& s = state_.schedule[region];
       for (const ScheduledTask& t : s.tasks) REGIE_TRY(visit(t));
       for (uint32_t i = 0; i < g_.region(region).result_count; ++i)
-        REGIE_TRY(touch(g_.region(region).results[i], s.end_step));
+        REGIE_TRY(touch(g_.region(region).results[i], s.end_step, region));
     }
     return {};
   }
@@ -166,16 +170,24 @@ class Builder {
   Status visit(const ScheduledTask& t) {
     const regie_node& n = g_.node(t.node);
     for (uint32_t v : g_.operands(t.node))
-      if (v != REGIE_NONE) REGIE_TRY(touch(v, t.step));
+      if (v != REGIE_NONE) REGIE_TRY(touch(v, t.step, n.region));
     for (uint32_t v : g_.results(t.node)) {
       if (v == REGIE_NONE) continue;
-      if (!is_control_flow(n)) {
-        REGIE_TRY(touch(v, t.step));
-        continue;
-      }
+      if (!is_control_flow(n) || is_loop(n)) REGIE_TRY(touch(v, t.step, n.region));
+      if (!is_control_flow(n)) continue;
       // Written where the first branch hands over, or any later one.
       for (uint32_t r = 0; r < n.region_count; ++r)
-        REGIE_TRY(touch(v, state_.schedule[n.regions[r]].end_step));
+        REGIE_TRY(touch(v, state_.schedule[n.regions[r]].end_step, n.region));
+    }
+    // What a body begins with and nobody reads afterwards.
+    if (is_loop(n)) {
+      const regie_region& body = g_.region(n.regions[0]);
+      for (uint32_t i = 0; i < first_capture(n) && i < body.arg_count; ++i) {
+        const uint32_t argument = body.args[i];
+        if (g_.value(argument).use_count == 0 || behind_argument(g_, argument) != argument) continue;
+        REGIE_TRY(touch(argument, t.step, body.id));
+        REGIE_TRY(touch(argument, state_.schedule[body.id].end_step, body.id));
+      }
     }
     if (!is_control_flow(n) && !is_copy(n) && state_.kernels[t.node] &&
         state_.kernels[t.node]->scratch_bytes && !state_.is_late_node(t.node)) {
@@ -191,22 +203,30 @@ class Builder {
     return {};
   }
 
-  Status touch(uint32_t value, uint64_t step) {
+  // `region`: of who touches it.
+  Status touch(uint32_t value, uint64_t step, uint32_t region) {
     uint32_t root = state_.storage_of(value);
     const regie_value& v = g_.value(root);
-    if (v.kind != REGIE_VALUE_RESULT || value_is_output_storage(g_, root)) return {};
+    const bool placed = v.kind == REGIE_VALUE_RESULT || (v.kind == REGIE_VALUE_ARGUMENT && v.owner != 0);
+    if (!placed || value_is_output_storage(g_, root)) return {};
+    const uint64_t first = step;
+    for (const uint32_t home = home_region(g_, root); region != home && region != 0;) {
+      const regie_node& owner = g_.node(g_.region(region).parent);
+      if (is_loop(owner)) step = std::max(step, state_.schedule[region].end_step);
+      region = owner.region;
+    }
     uint32_t& index = state_.buffer_of_value[root];
     if (index == REGIE_NONE) {
       index = static_cast<uint32_t>(state_.buffers.size());
       PlannedBuffer b;
       b.value = root;
       b.space = v.space;
-      b.lower = step;
+      b.lower = first;
       REGIE_TRY(set_size(root, &b));
       state_.buffers.push_back(b);
     }
     PlannedBuffer& b = state_.buffers[index];
-    b.lower = std::min(b.lower, step);
+    b.lower = std::min(b.lower, first);
     b.upper = std::max(b.upper, time_.released(step, b.space));
     return {};
   }
@@ -215,7 +235,8 @@ class Builder {
     const regie_type& t = g_.value(value).type;
     DimTable& dims = g_.dims();
     regie_dim count = dims.product({t.dims, static_cast<size_t>(t.rank)});
-    uint32_t bits = elem_bits(t.elem);
+    // Of strings, where each one's characters lie.
+    const auto bits = t.elem == REGIE_STRING ? uint32_t{8 * sizeof(regie_str)} : elem_bits(t.elem);
     if (bits == 0)
       return unsupported("values of type " + std::string(elem_name(t.elem)) + " cannot be planned",
                          g_.describe_value(value));

@@ -13,7 +13,7 @@
 #include "ir/edit.h"
 #include "ir/verify.h"
 #include "passes/steps.h"
-#include "passes/structural.h"
+#include "ir/structural.h"
 #include "text/text.h"
 
 namespace regie {

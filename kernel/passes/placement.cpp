@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "passes/compile_state.h"
-#include "passes/structural.h"
+#include "ir/structural.h"
 
 namespace regie {
 
@@ -77,7 +77,10 @@ void set_spaces(CompileState& state) {
       const regie_region& region = g.region(node.regions[r]);
       for (uint32_t i = 0; i < region.arg_count; ++i) {
         uint32_t outer = state.storage_of(region.args[i]);
-        if (!g.is_constant(outer)) g.set_space(region.args[i], g.value(outer).space);
+        if (outer == region.args[i])
+          g.set_space(outer, 0);  // what a loop's body begins with
+        else if (!g.is_constant(outer))
+          g.set_space(region.args[i], g.value(outer).space);
       }
     }
   });

@@ -7,8 +7,9 @@
 
 #include "ir/edit.h"
 #include "passes/known_content.h"
+#include "passes/region_types.h"
+#include "ir/structural.h"
 #include "passes/late_symbols.h"
-#include "passes/structural.h"
 #include "text/text.h"
 
 namespace regie {
@@ -193,6 +194,8 @@ bool PluginOpSet::Inferred::late() const {
 }
 
 Status PluginOpSet::infer(Graph& graph, uint32_t node) const {
+  if (is_control_flow(graph.node(node))) REGIE_TRY(infer_captures(graph, node, *this));
+  if (is_loop(graph.node(node))) return infer_loop(graph, node, *this);
   Result<Inferred> first = inferred(graph, node);
   const bool lacks = first.ok() ? first->late() : first.status().code() == REGIE_UNSUPPORTED;
   if (lacks && learn_contents(graph, node, *this)) first = inferred(graph, node);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "passes/compile_state.h"
-#include "passes/structural.h"
+#include "ir/structural.h"
 
 namespace regie {
 

@@ -49,7 +49,8 @@ class Binder {
     for (const ModelProgram& p : model_.programs)
       for (const ModelTask& t : p.tasks) {
         tensors += t.operands.size() + t.results.size() + 2;
-        for (const std::vector<Arg>& list : t.program_results) tensors += 2 * list.size();
+        for (const std::vector<Arg>& list : t.program_results) tensors += 4 * list.size();
+        tensors += 5 * t.program_arguments.size();
         waits += t.waits.size();
       }
     bound_->tensors_.reserve(tensors);
@@ -107,6 +108,7 @@ class Binder {
       s.late = bound_->late->steps.back().get();
     }
     if (task.kind == TaskKind::kIf) return branch(task, &s);
+    if (task.kind == TaskKind::kLoop) return loop(task, &s);
     const uint32_t reader = task.kind == TaskKind::kLaunch ? task.device : REGIE_NONE;
     for (size_t i = 0; i < task.operands.size(); ++i) {
       regie_tensor* slot =
@@ -185,11 +187,86 @@ class Binder {
     return {};
   }
 
+  // A copy from an argument to the host's own memory.
+  Transfer to_host(const Arg& from, regie_elem elem, void* to, uint64_t bytes) {
+    Transfer t;
+    t.from = tensor(from, REGIE_NONE);
+    bound_->tensors_.push_back({elem, 0, 0, nullptr, nullptr, to, bytes});
+    t.to = &bound_->tensors_.back();
+    const uint32_t space = space_of(from);
+    if (!core_.host_visible(space)) t.from_stream = any_stream(model_.spaces[space].device);
+    return t;
+  }
+
+  Status loop(const ModelTask& task, Step* s) {
+    s->kind = Step::kLoop;
+    s->programs[0] = task.programs[0];
+    s->loop = std::make_unique<LoopPlan>();
+    LoopPlan& l = *s->loop;
+    const std::vector<Arg>&state = task.program_arguments, &given = task.program_results[0];
+    if (task.operands[0].kind != Arg::kNone) l.trips = to_host(task.operands[0], REGIE_I64, &l.count, 8);
+    if (task.operands[1].kind != Arg::kNone)
+      s->condition = to_host(task.operands[1], REGIE_BOOL, &bound_->flag, 1);
+    if (state[0].kind != Arg::kNone) l.number = tensor(state[0], REGIE_NONE);
+    if (state[1].kind != Arg::kNone) l.condition = tensor(state[1], REGIE_NONE);
+    l.goes_on = to_host(given[0], REGIE_BOOL, &bound_->flag, 1);
+    for (size_t i = 2; i < state.size(); ++i) {
+      if (state[i].kind == Arg::kNone) continue;
+      REGIE_ASSIGN(Transfer begin, transfer(task.operands[i], state[i]));
+      l.begin.push_back(std::move(begin));
+    }
+    for (size_t i = state.size() - 2; i < task.results.size(); ++i) {
+      if (task.results[i].kind == Arg::kNone) continue;
+      l.wholes.push_back(tensor(task.results[i], REGIE_NONE));
+      Arg place = task.results[i];
+      place.type = given[1 + i].type;
+      l.collect_room.push_back(static_cast<uint64_t>(bound_->plan->dims[task.results[i].type][0]));
+      REGIE_ASSIGN(Transfer t, transfer(given[1 + i], place));
+      l.collect.push_back(std::move(t));
+    }
+    return carry(state, given, &l);
+  }
+
+  static bool same_place(const Arg& a, const Arg& b) {
+    return a.kind == b.kind && a.index == b.index && a.offset == b.offset;
+  }
+
+  Status carry(const std::vector<Arg>& state, const std::vector<Arg>& given, LoopPlan* l) {
+    for (size_t i = 2; i < state.size(); ++i) {
+      const Arg& from = given[i - 1];
+      if (state[i].kind == Arg::kNone || same_place(from, state[i])) continue;
+      const bool overwritten = std::any_of(state.begin() + 2, state.end(), [&](const Arg& other) {
+        return other.kind != Arg::kNone && other.kind == from.kind && other.index == from.index;
+      });
+      if (!overwritten) {
+        REGIE_ASSIGN(Transfer t, transfer(from, state[i]));
+        l->direct.push_back(std::move(t));
+        continue;
+      }
+      Transfer aside;
+      aside.from = tensor(from, REGIE_NONE);
+      l->side.emplace_back(aside.from->bytes);
+      regie_tensor beside = *aside.from;
+      beside.data = l->side.back().data();
+      bound_->tensors_.push_back(beside);
+      aside.to = &bound_->tensors_.back();
+      const uint32_t space = space_of(from), to_space = space_of(state[i]);
+      if (!core_.host_visible(space)) aside.from_stream = any_stream(model_.spaces[space].device);
+      Transfer back;
+      back.from = aside.to;
+      back.to = tensor(state[i], REGIE_NONE);
+      if (!core_.host_visible(to_space)) back.to_stream = any_stream(model_.spaces[to_space].device);
+      l->aside.push_back(std::move(aside));
+      l->back.push_back(std::move(back));
+    }
+    return {};
+  }
+
   void waits() {
     Bound& b = *bound_;
     for (uint32_t p = 0; p < model_.programs.size(); ++p)
       for (Step& s : b.programs[p]) {
-        if (s.kind == Step::kIf) continue;  // it waits for everything
+        if (s.kind == Step::kIf || s.kind == Step::kLoop) continue;  // it waits for everything
         // Host waits first, then fence waits, in one array.
         const bool on_host = s.stream->is_inline;
         for (int pass = 0; pass < 2; ++pass) {
@@ -197,7 +274,7 @@ class Binder {
           for (uint32_t w : model_.programs[p].tasks[s.task].waits) {
             Step& from = b.programs[p][w];
             // Inline work and control flow have ended by the time that the next task is issued.
-            if (from.stream->is_inline || from.kind == Step::kIf) continue;
+            if (from.stream->is_inline || from.kind == Step::kIf || from.kind == Step::kLoop) continue;
             if (!on_host && from.stream == s.stream) continue;
             const bool by_host = on_host || from.device != s.device;
             if (by_host != (pass == 0)) continue;

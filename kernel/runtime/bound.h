@@ -32,8 +32,27 @@ struct Transfer {
   std::vector<std::byte> staging;    // between two devices
 };
 
+struct Step;
+
+// What the host does around the iterations of a loop.
+struct LoopPlan {
+  Transfer trips;                  // to `count`; no source: as many as the condition says
+  regie_tensor* number = nullptr;  // what the body reads; NULL: it does not
+  regie_tensor* condition = nullptr;
+  std::vector<Transfer> begin;         // initial values to where they are carried
+  Transfer goes_on;                    // the body's condition, to the bound's `flag`
+  std::vector<Transfer> collect;       // the body's results, each to its place
+  std::vector<uint64_t> collect_room;  // how many places there are
+  std::vector<regie_tensor*> wholes;   // where the first place is
+  // What is carried, all at once: first to the side what another copy would overwrite, then all the others,
+  // then from the side.
+  std::vector<Transfer> aside, direct, back;
+  std::vector<std::vector<std::byte>> side;
+  int64_t count = 0;
+};
+
 struct Step {
-  enum Kind : uint8_t { kNothing, kLaunch, kCopy, kIf };
+  enum Kind : uint8_t { kNothing, kLaunch, kCopy, kIf, kLoop };
   Kind kind = kNothing;
   bool signals = false;   // somebody waits for it on another stream
   uint8_t direction = 0;  // kCopy: REGIE_COPY_*
@@ -43,8 +62,9 @@ struct Step {
   const regie_executable* executable = nullptr;
   regie_launch launch{};  // kCopy: operands[0] to results[0]
   std::span<Step*const> host_waits, fence_waits;
-  // kIf
-  Transfer condition;  // to `flag`
+  std::unique_ptr<LoopPlan> loop;
+  // kIf, kLoop
+  Transfer condition;  // to `flag`; kLoop: perhaps none
   uint32_t programs[2] = {0, 0};
   std::vector<Transfer> results[2];
   LateStep* late = nullptr;  // what the run has to find out when it gets here; NULL: nothing

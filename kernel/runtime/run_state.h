@@ -65,6 +65,10 @@ class RunState {
   Status run_program(Bound& bound, uint32_t program);
   Status issue(Step& step);
   Status run_branch(Bound& bound, Step& step);
+  Status run_loop(Bound& bound, Step& step);
+  Status run_iterations(Bound& bound, Step& step, bool goes_on);
+  Status wrong_trips(const Step& step, int64_t made, uint64_t room) const;
+  Status hand_over(LoopPlan& loop, int64_t iteration, const Step& step);
   Status transfer(Transfer& t);
   Status wait_stream(RunStream& stream);
   Status wait_all();
@@ -74,7 +78,7 @@ class RunState {
   const Step* unfinished() const;
   void drain();
   void read_clocks();
-  void keep_times();
+  void keep_times(size_t from);
 
   SessionCore* core_ = nullptr;       // outlives this
   std::vector<DeviceMemory> arenas_;  // by space

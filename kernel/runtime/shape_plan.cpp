@@ -172,8 +172,9 @@ class Planner {
         if (task.kind == TaskKind::kCopy) good = good && same_size(task.operands[0], task.results[0]);
         if (task.kind == TaskKind::kIf && !core_.late.type(task.operands[0].type))
           good = good && plan_->bytes[task.operands[0].type] == 1;
-        for (const std::vector<Arg>& list : task.program_results)
-          for (size_t i = 0; i < list.size(); ++i)
+        if (task.kind == TaskKind::kLoop) good = good && loop_fits(task, fits, same_size);
+        for (size_t i = 0; task.kind == TaskKind::kIf && i < task.results.size(); ++i)
+          for (const std::vector<Arg>& list : task.program_results)
             good = good && fits(list[i]) && same_size(list[i], task.results[i]);
         if (!good) return disagree(task_name(model_, p, t));
       }
@@ -183,6 +184,21 @@ class Planner {
         return disagree("output '" + model_.outputs[o].name + "'");
     }
     return {};
+  }
+
+  template <class Fits, class Same>
+  bool loop_fits(const ModelTask& task, Fits&& fits, Same&& same_size) const {
+    const std::vector<Arg>&state = task.program_arguments, &given = task.program_results[0];
+    auto scalar = [&](const Arg& a, uint64_t bytes) {
+      return a.kind == Arg::kNone || plan_->bytes[a.type] == bytes;
+    };
+    bool good = std::all_of(state.begin(), state.end(), fits) &&
+                std::all_of(given.begin(), given.end(), fits) && scalar(task.operands[0], 8) &&
+                scalar(task.operands[1], 1) && scalar(state[0], 8) && scalar(state[1], 1) &&
+                scalar(given[0], 1);
+    for (size_t i = 2; i < state.size(); ++i)
+      good = good && same_size(task.operands[i], state[i]) && same_size(given[i - 1], state[i]);
+    return good;
   }
 
   Status disagree(std::string where) const {

@@ -69,16 +69,17 @@ std::string spell_real(Bits bits, Bits quiet_nan, bool is_nan, const std::string
   return text;
 }
 
-uint32_t nibble(const void* data, uint64_t index) {
-  uint8_t byte = load<uint8_t>(data, index / 2);
-  return index % 2 ? byte >> 4 : byte & 15;
+// Elements of `bits` (2 or 4), low bits of a byte first.
+uint32_t packed(const void* data, uint64_t index, uint32_t bits) {
+  const uint64_t each = 8 / bits;
+  return load<uint8_t>(data, index / each) >> (index % each * bits) & ((1u << bits) - 1);
 }
 
-void store_nibble(void* data, uint64_t index, uint32_t v) {
-  uint8_t byte = load<uint8_t>(data, index / 2);
-  byte = index % 2 ? static_cast<uint8_t>((byte & 0x0f) | (v << 4))
-                   : static_cast<uint8_t>((byte & 0xf0) | (v & 15));
-  store(data, index / 2, byte);
+void store_packed(void* data, uint64_t index, uint32_t bits, uint32_t v) {
+  const uint64_t each = 8 / bits;
+  const uint32_t shift = static_cast<uint32_t>(index % each) * bits, mask = ((1u << bits) - 1) << shift;
+  store(data, index / each,
+        static_cast<uint8_t>((load<uint8_t>(data, index / each) & ~mask) | (v << shift & mask)));
 }
 
 template <class T>
@@ -162,14 +163,16 @@ std::string spell_element(regie_elem elem, const void* data, uint64_t i) {
       uint8_t v = load<uint8_t>(data, i);
       return v == 0 ? "false" : v == 1 ? "true" : hex(v);
     }
+    case REGIE_U2:
     case REGIE_U4:
-      return std::to_string(nibble(data, i));
+      return std::to_string(packed(data, i, elem_bits(elem)));
+    case REGIE_I2:
     case REGIE_I4: {
-      int v = static_cast<int>(nibble(data, i));
-      return std::to_string(v < 8 ? v : v - 16);
+      const int v = static_cast<int>(packed(data, i, elem_bits(elem))), range = 1 << elem_bits(elem);
+      return std::to_string(v < range / 2 ? v : v - range);
     }
     case REGIE_F4E2M1:
-      return hex(nibble(data, i));
+      return hex(packed(data, i, 4));
     case REGIE_STRING: {
       regie_str s = load<regie_str>(data, i);
       return quote(std::string_view(s.data, s.size));
@@ -235,15 +238,19 @@ Status read_element(Lexer& lexer, regie_elem elem, void* data, uint64_t i) {
       if (t.is("true") || t.is("false")) return store(data, i, static_cast<uint8_t>(t.is("true"))), Status();
       if (t.kind != TokenKind::kInteger) return lexer.error(t, "expected true or false");
       return read_unsigned<uint8_t>(lexer, t, data, i);
+    case REGIE_I2:
     case REGIE_I4: {
+      const int64_t half = int64_t{1} << (elem_bits(elem) - 1);
       REGIE_ASSIGN(int64_t v, read_int64(lexer, t));
-      if (v < -8 || v > 7) return lexer.error(t, "'" + std::string(t.text) + "' does not fit i4");
-      return store_nibble(data, i, static_cast<uint32_t>(v) & 15), Status();
+      if (v < -half || v >= half)
+        return lexer.error(t, "'" + std::string(t.text) + "' does not fit " + std::string(elem_name(elem)));
+      return store_packed(data, i, elem_bits(elem), static_cast<uint32_t>(v)), Status();
     }
+    case REGIE_U2:
     case REGIE_U4:
     case REGIE_F4E2M1: {
-      REGIE_ASSIGN(uint64_t v, read_bits(lexer, t, 15));
-      return store_nibble(data, i, static_cast<uint32_t>(v)), Status();
+      REGIE_ASSIGN(uint64_t v, read_bits(lexer, t, (1u << elem_bits(elem)) - 1));
+      return store_packed(data, i, elem_bits(elem), static_cast<uint32_t>(v)), Status();
     }
     default:
       return read_unsigned<uint8_t>(lexer, t, data, i);  // u8, and 8-bit floats as their bits

@@ -8,10 +8,12 @@ random = np.random.default_rng(11)
 class Case:
     """One node: inputs by name (fed), constants by name (initializers), None for an absent operand."""
 
-    def __init__(self, inputs, constants=None, outputs=1, rank=None, runtime=True, **attributes):
+    def __init__(self, inputs, constants=None, outputs=1, rank=None, runtime=True, expected=None, newer=None, dropped=(), **attributes):
         self.inputs, self.constants, self.outputs, self.attributes = inputs, constants or {}, outputs, attributes
         self.runtime = runtime  # False: ONNX Runtime deviates from the specification
-        self.rank = rank  # of float results, where ONNX's own inference says nothing of them
+        self.expected = expected  # by NumPy, where no reference implements this version
+        self.newer, self.dropped = newer, dropped  # the reference is this newer version, which lacks these attributes
+        self.rank = rank  # of float results (of all, or of each), where ONNX's own inference says nothing of them
 
 
 def f32(*dims):
@@ -316,7 +318,61 @@ def loss(results):
 
 
 # By operator: the first operator set of the oldest version that is read, and its cases there.
+def causal_conv(v):
+    x, w, b, past = f32(2, 3, 6), f32(3, 1, 4), f32(3), f32(2, 3, 3)
+    return [Case({"x": x}, {"w": w}, outputs=2), Case({"x": x}, {"w": w, "b": b, "past": past}, outputs=2, activation="silu"),
+            Case({"x": x}, {"w": w, "b": None, "past": past}, outputs=2), Case({"x": x}, {"w": f32(3, 1, 1)}, activation="swish")]
+
+
+def linear_attention(v):
+    q, k, w = f32(2, 4, 6), f32(2, 4, 3), f32(2, 4, 2)
+    decay, beta, past = -np.abs(f32(2, 4, 1)), np.abs(f32(2, 4, 1)), f32(2, 1, 3, 2)
+    heads = {"q_num_heads": 2, "kv_num_heads": 1}
+    return [Case({"q": q, "k": k, "v": w}, outputs=2, update_rule="linear", **heads),
+            Case({"q": q, "k": k, "v": w, "past": past, "d": decay, "b": beta}, outputs=2, scale=0.3, **heads)]
+
+
+def deform_conv(v):
+    return [Case({"x": f32(1, 2, 5, 6), "w": f32(3, 2, 2, 3), "o": f32(1, 2 * 6, 4, 4)}, {"b": f32(3), "m": np.abs(f32(1, 6, 4, 4))}, rank=4)]
+
+
+def ngrams(v):
+    x = np.array([[1, 2, 3, 2, 1, 2], [3, 3, 1, 2, 2, 3]], np.int64)
+    return [Case({"x": x}, mode=m, min_gram_length=1, max_gram_length=2, max_skip_count=1, ngram_counts=[0, 2], ngram_indexes=[0, 1, 2, 3], pool_int64s=[2, 3, 1, 2, 2, 3])
+            for m in ("TF", "IDF", "TFIDF")]
+
+
+def training_dropout(v):
+    """By NumPy's generator with the node's seed, as onnx.reference does."""
+    x = f32(5, 6)
+    mask = np.random.RandomState(7).uniform(0, 1, x.shape) >= 0.25
+    inputs = {"ratio": scalar(0.25), "mode": np.array(True)}
+    return [Case({"x": x}, inputs, 2, expected=[np.where(mask, x / 0.75, 0).astype(np.float32), mask], seed=7),
+            Case({"x": x, **inputs}, outputs=2, expected=[np.where(mask, x / 0.75, 0).astype(np.float32), mask], seed=7),
+            Case({"x": x, "ratio": scalar(0.25), "mode": np.array(False)}, outputs=2, expected=[x, np.ones(x.shape, bool)], seed=7)]
+
+
+def drawn(normal, like):
+    def cases(v):
+        state = np.random.RandomState(5)
+        given = {"mean": 0.5, "scale": 2.0} if normal else {"low": -1.0, "high": 3.0}
+        values = 0.5 + 2 * state.standard_normal((3, 4)) if normal else -1 + 4 * state.uniform(0, 1, (3, 4))
+        return [Case({"x": f32(3, 4)} if like else {}, expected=[values.astype(np.float32)], seed=5.0, **given, **({} if like else {"shape": [3, 4]}))]
+    return cases
+
+
+def multinomial(v):
+    """The greatest of logarithmic weights and noise of Gumbel's distribution is drawn by the weights."""
+    x = f32(3, 5)
+    u = np.random.RandomState(9).uniform(0, 1, (3, 7, 5))
+    want = (x.astype(np.float64)[:, None] - np.log(-np.log(u))).argmax(2)
+    return [Case({"x": x}, expected=[want.astype(np.int32)], sample_size=7, seed=9.0), Case({"x": x}, expected=[want], sample_size=7, seed=9.0, dtype=TensorProto.INT64)]
+
+
 OPERATORS = {
+    "Multinomial": (7, multinomial),
+    "CausalConvWithState": (27, causal_conv), "LinearAttention": (27, linear_attention), "TfIdfVectorizer": (9, ngrams), "DeformConv": (19, deform_conv),
+    "RandomNormal": (1, drawn(True, False)), "RandomNormalLike": (1, drawn(True, True)), "RandomUniform": (1, drawn(False, False)), "RandomUniformLike": (1, drawn(False, True)),
     "Acos": (7, within(-1, 1)), "Acosh": (9, within(1, 4)), "Asin": (7, within(-1, 1)), "Asinh": (9, within(-3, 3)), "Atan": (7, within(-3, 3)), "Atanh": (9, within(-0.9, 0.9)),
     "Cos": (7, within(-3, 3)), "Cosh": (9, within(-3, 3)), "Sin": (7, within(-3, 3)), "Sinh": (9, within(-3, 3)), "Tan": (7, within(-1, 1)), "Sign": (9, within(-1, 1)),
     "Softplus": (1, within(-5, 5)), "Softsign": (1, within(-5, 5)), "Mish": (18, within(-5, 5)), "Selu": (6, with_attributes({}, {"alpha": 1.5, "gamma": 1.1})),

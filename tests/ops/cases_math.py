@@ -43,6 +43,13 @@ def unary(writer, v):
     for elem in ("u8", "u32", "u64"):
         writer.add("BitShift", [v.tensor(elem, (3, 4), 0, 99), v.tensor(elem, (4,), 0, 5)], direction=v.choose(["LEFT", "RIGHT"]))
     writer.add("BitShift", [np.array([200, 3], np.uint16), np.array([2, 1], np.uint16)], direction="RIGHT", runtime=False)
+    # Signed ones came with operator set 28: the right shift keeps the sign.
+    for elem, bits in (("i8", 8), ("i16", 16), ("i32", 32), ("i64", 64)):
+        x, y = v.tensor(elem, (3, 6), -99, 99), np.array([0, 1, 5, bits - 1, bits, -2], numpy_type(elem))
+        far, places = (y < 0) | (y >= bits), np.where((y < 0) | (y >= bits), 0, y)
+        left = (x.view(f"u{bits // 8}") << places.astype(f"u{bits // 8}")).view(x.dtype)
+        writer.known("BitShift", [x, y], [np.where(far, np.where(x < 0, -1, 0), x >> places).astype(x.dtype)], direction="RIGHT")
+        writer.known("BitShift", [x, y], [np.where(far, 0, left).astype(x.dtype)], direction="LEFT")
     for _ in range(20):
         shape = v.shape(1, 4)
         x = v.tensor(v.choose(FLOATS), shape)

@@ -19,11 +19,13 @@ import cases_fused  # noqa: E402
 import cases_index  # noqa: E402
 import cases_layers  # noqa: E402
 import cases_math  # noqa: E402
+import cases_newer  # noqa: E402
 import cases_nn  # noqa: E402
 import cases_products  # noqa: E402
 import cases_quantize  # noqa: E402
 import cases_sampling  # noqa: E402
 import cases_signal  # noqa: E402
+import cases_small  # noqa: E402
 import cases_tensor  # noqa: E402
 import schemas  # noqa: E402
 from cases import Writer  # noqa: E402
@@ -41,7 +43,7 @@ def main():
     writer = Writer(options.folder, schemas.load())
     # The order counts: a family's number is in its seed.
     modules = (cases_elementwise, cases_nn, cases_tensor, cases_math, cases_layers, cases_index, cases_sampling, cases_products,
-               cases_signal, cases_quantize, cases_fused)
+               cases_signal, cases_quantize, cases_fused, cases_small, cases_newer)
     families = itertools.chain(*(m.FAMILIES for m in modules))
     for number, family in enumerate(families):
         for round_ in range(options.scale):

@@ -76,10 +76,10 @@ class RandomGraph {
   }
 
   uint32_t constant(uint32_t region) {
-    static const regie_elem elems[] = {REGIE_F32, REGIE_F64, REGIE_F16,      REGIE_BF16,  REGIE_I8,
-                                       REGIE_U8,  REGIE_I16, REGIE_U16,      REGIE_I32,   REGIE_U32,
-                                       REGIE_I64, REGIE_U64, REGIE_BOOL,     REGIE_C64,   REGIE_C128,
-                                       REGIE_U4,  REGIE_I4,  REGIE_F8E4M3FN, REGIE_F4E2M1};
+    static const regie_elem elems[] = {
+        REGIE_F32, REGIE_F64,      REGIE_F16,    REGIE_BF16, REGIE_I8,   REGIE_U8,    REGIE_I16,  REGIE_U16,
+        REGIE_I32, REGIE_U32,      REGIE_I64,    REGIE_U64,  REGIE_BOOL, REGIE_C64,   REGIE_C128, REGIE_U4,
+        REGIE_I4,  REGIE_F8E4M3FN, REGIE_F4E2M1, REGIE_U2,   REGIE_I2,   REGIE_F8E8M0};
     regie_elem elem = elems[below(sizeof elems / sizeof elems[0])];
     std::vector<int64_t> dims;
     for (uint32_t i = below(3); i > 0; --i) dims.push_back(below(5));
@@ -91,8 +91,9 @@ class RandomGraph {
     Tensor t = Tensor::zeros(elem, dims);
     auto* bytes = static_cast<uint8_t*>(t.mutable_data());
     for (uint64_t i = 0; i < t.bytes(); ++i) bytes[i] = static_cast<uint8_t>(random_());
-    // The unused half of the last byte of a packed type is not part of the value.
-    if (elem_bits(elem) == 4 && t.count() % 2) bytes[t.bytes() - 1] &= 15;
+    // What is unused of the last byte of a packed type is not part of the value.
+    if (const auto used = static_cast<uint64_t>(t.count()) * elem_bits(elem) % 8; used != 0)
+      bytes[t.bytes() - 1] &= static_cast<uint8_t>((1u << used) - 1);
     return g_->add_constant(region, kind, t, name());
   }
 

@@ -14,7 +14,7 @@ namespace {
 
 TEST(BaseElem, NamesAndSizes) {
   std::set<std::string_view> names;
-  for (regie_elem e = REGIE_F32; e <= REGIE_F4E2M1; ++e) {
+  for (regie_elem e = REGIE_F32; e <= REGIE_I2; ++e) {
     EXPECT_TRUE(names.insert(elem_name(e)).second) << elem_name(e);
     EXPECT_EQ(elem_from_name(elem_name(e)), e);
   }
@@ -23,11 +23,15 @@ TEST(BaseElem, NamesAndSizes) {
   EXPECT_FALSE(elem_from_name("?").has_value());
   EXPECT_FALSE(elem_from_name("float32").has_value());
   const std::pair<regie_elem, uint32_t> bits[] = {
-      {REGIE_F32, 32},       {REGIE_F64, 64},   {REGIE_F16, 16}, {REGIE_BF16, 16},  {REGIE_I64, 64},
-      {REGIE_U8, 8},         {REGIE_BOOL, 8},   {REGIE_C64, 64}, {REGIE_C128, 128}, {REGIE_U4, 4},
-      {REGIE_F8E5M2FNUZ, 8}, {REGIE_F4E2M1, 4}, {REGIE_I4, 4},   {REGIE_STRING, 0}, {REGIE_ELEM_UNKNOWN, 0}};
+      {REGIE_F32, 32},       {REGIE_F64, 64},   {REGIE_F16, 16},        {REGIE_BF16, 16},  {REGIE_I64, 64},
+      {REGIE_U8, 8},         {REGIE_BOOL, 8},   {REGIE_C64, 64},        {REGIE_C128, 128}, {REGIE_U4, 4},
+      {REGIE_F8E5M2FNUZ, 8}, {REGIE_F4E2M1, 4}, {REGIE_I4, 4},          {REGIE_U2, 2},     {REGIE_I2, 2},
+      {REGIE_F8E8M0, 8},     {REGIE_STRING, 0}, {REGIE_ELEM_UNKNOWN, 0}};
   for (auto [elem, expected] : bits) EXPECT_EQ(elem_bits(elem), expected) << elem_name(elem);
   EXPECT_EQ(elem_bytes(REGIE_I4, 5), 3u);
+  EXPECT_EQ(elem_bytes(REGIE_U2, 5), 2u);
+  EXPECT_EQ(elem_bytes(REGIE_U2, 4), 1u);
+  EXPECT_EQ(elem_bytes(REGIE_I2, UINT64_MAX), uint64_t{1} << 62);
   EXPECT_EQ(elem_bytes(REGIE_I4, UINT64_MAX), uint64_t{1} << 63);
   EXPECT_EQ(elem_bytes(REGIE_F32, 5), 20u);
   EXPECT_EQ(elem_bytes(REGIE_F32, UINT64_MAX / 2), UINT64_MAX);

@@ -8,6 +8,7 @@ namespace onnx_test {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -125,9 +126,15 @@ TEST_F(OnnxTest, InferenceFormsOfTrainingOperators) {
             *good(bn({attr_float("epsilon", 0.001f), attr_float("momentum", 0.5f)}, {"y", "", ""}, opset))),
         ElementsAre(
             "y:f32[N,3,2] = BatchNormalization(x, [1 1 1], [0 0 0], [0 0 0], [1 1 1]) {epsilon=0.001}"));
-  EXPECT_THAT(bad(bn({attr("training_mode", 1)}, {"y"}, 15), REGIE_UNSUPPORTED), HasSubstr("training mode"));
+  // In training mode the statistics are those of the batch.
+  EXPECT_THAT(lines_of(*good(bn({attr("training_mode", 1)}, {"y"}, 15))),
+              AllOf(Contains(HasSubstr("ReduceMean(x, [0 2]) {keepdims=0}")),
+                    Contains("it_BatchNormalization:f32[N,3,2] = BatchNormalization(x, [1 1 1], [0 0 0], "
+                             "it_ReduceMean_2, it_ReduceMean_3)")));
+  EXPECT_THAT(bad(bn({}, {"y", "mean"}, 15), REGIE_INVALID_MODEL), HasSubstr("one output"));
   EXPECT_THAT(bad(bn({}, {"y", "mean", "var"}, 9), REGIE_UNSUPPORTED), HasSubstr("training mode"));
-  EXPECT_THAT(bad(bn({attr("spatial", 0)}, {"y"}, 7), REGIE_UNSUPPORTED), HasSubstr("spatial"));
+  // For each position: the operands have all dimensions but the first.
+  EXPECT_THAT(bad(bn({attr("spatial", 0)}, {"y"}, 7), REGIE_INVALID_MODEL), HasSubstr("cannot be broadcast"));
 
   EXPECT_THAT(lines_of(*good(model(with({"2"}, "Dropout", {attr_float("ratio", 0.5f)}), 10))),
               ElementsAre("y:f32[2] = Dropout(x)"));
@@ -136,10 +143,10 @@ TEST_F(OnnxTest, InferenceFormsOfTrainingOperators) {
                                 {floats("r", {}, {0.5f}), tensor("t", kBool, {}, std::string(1, '\0'))}),
                            13))),
       ElementsAre("y:f32[2] = Dropout(x)"));
-  EXPECT_THAT(
-      bad(model(with({"2"}, "Dropout", {}, {"y"}, {"x", "", "t"}, {tensor("t", kBool, {}, "\1")}), 13),
-          REGIE_UNSUPPORTED),
-      HasSubstr("training"));
+  EXPECT_THAT(lines_of(*good(model(with({"2"}, "Dropout", {attr("seed", 3)}, {"y"}, {"x", "", "t"},
+                                        {tensor("t", kBool, {}, "\1")}),
+                                   13))),
+              Contains("it_RandomUniformLike:f64[2] = RandomUniformLike(x) {dtype=11 seed=3}"));
 }
 
 TEST_F(OnnxTest, OtherForms) {

@@ -56,6 +56,10 @@ TEST_F(OnnxTensors, RawData) {
   EXPECT_EQ(stored(tensor("w", kBool, {3}, std::string("\0\1\x07", 3))), "bool[3] [0 1 1]");
   // Three nibbles take two bytes, low nibble first.
   EXPECT_EQ(stored(tensor("w", 21, {3}, std::string("\x21\x03", 2))), "u4[3] [33 3]");
+  // Five of two bits too.
+  EXPECT_EQ(stored(tensor("w", 25, {5}, std::string("\x1b\x02", 2))), "u2[5] [27 2]");
+  EXPECT_EQ(stored(varints(5, {-101, 2}, tensor_head("w", 26, {5}))), "i2[5] [155 2]");
+  EXPECT_EQ(stored(tensor("w", 24, {2}, "\x7f\xff")), "f8e8m0[2] [127 255]");
 }
 
 TEST_F(OnnxTensors, TypedFields) {
@@ -97,7 +101,7 @@ TEST_F(OnnxTensors, WrongLengths) {
   EXPECT_THAT(refused(varints(5, {300}, tensor_head("w", kUint8, {1}))), HasSubstr("element 300"));
   EXPECT_THAT(refused(varints(5, {2}, tensor_head("w", kBool, {1}))), HasSubstr("element 2"));
   EXPECT_THAT(refused(tensor("w", 0, {1}, "abcd")), HasSubstr("element type"));
-  EXPECT_THAT(refused(tensor("w", 24, {1}, "a"), REGIE_UNSUPPORTED), HasSubstr("element type 24"));
+  EXPECT_THAT(refused(tensor("w", 27, {1}, "a"), REGIE_UNSUPPORTED), HasSubstr("element type 27"));
   EXPECT_THAT(refused(tensor_head("w", kString, {1}).text(9, "abc")), HasSubstr("string"));
 }
 

@@ -107,6 +107,11 @@ class OpsCases : public testing::Test {
     if (kind == "float") return AttrValue::number(a.name, value);
     if (kind == "string") return AttrValue::text(a.name, value);
     if (kind == "ints") return AttrValue::integers(a.name, value);
+    if (kind == "floats") {
+      a.kind = REGIE_ATTR_FLOATS;
+      a.floats = value.get<std::vector<double>>();
+      return a;
+    }
     if (kind == "strings") {
       a.kind = REGIE_ATTR_STRINGS;
       a.strings = value.get<std::vector<std::string>>();

@@ -61,6 +61,10 @@ struct AttrViews {
           v.v.ints = a.ints.data();
           v.count = static_cast<uint32_t>(a.ints.size());
           break;
+        case REGIE_ATTR_FLOATS:
+          v.v.floats = a.floats.data();
+          v.count = static_cast<uint32_t>(a.floats.size());
+          break;
         case REGIE_ATTR_STRINGS:
           lists.emplace_back();
           for (const std::string& text : a.strings) lists.back().push_back(str(text));

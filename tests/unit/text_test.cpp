@@ -76,6 +76,9 @@ TEST(Text, ConstantsOfEveryElementType) {
   %u4: const u4[2] = [15, 1]
   %f8: const f8e4m3fn[2] = [0x38, 0xff]
   %f4: const f4e2m1[3] = [0xf, 0x0, 0x1]
+  %e8: const f8e8m0[2] = [0x7f, 0xff]
+  %u2: const u2[5] = [3, 0, 1, 2, 1]
+  %i2: const i2[3] = [-2, 1, -1]
   %empty: const f32[0,3] = []
 }
 )rg");

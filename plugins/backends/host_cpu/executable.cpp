@@ -124,10 +124,24 @@ void ReferenceRun::add_plain(const regie_tensor& t, uint32_t index, bool is_resu
   scratch_bytes_ += t.bytes;
 }
 
+void* ReferenceRun::give_characters(void* self, uint32_t, regie_elem elem, int32_t rank,
+                                    const int64_t* dims) {
+  if (elem != REGIE_U8 || rank != 1 || dims[0] < 0) return nullptr;
+  try {
+    return static_cast<ReferenceRun*>(self)
+        ->characters_.emplace_back(make_bytes(static_cast<uint64_t>(dims[0])))
+        .get();
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
 regie_status ReferenceRun::run(const regie_launch& launch, std::string* words) {
+  characters_.clear();
+  const regie::sdk::ReferenceKernel::Room room{give_characters, this};
   const bool aliased = residual_ != REGIE_NONE && launch.operands[residual_].data == launch.results[0].data;
   if (operand_ == REGIE_NONE && !aliased && plain_.empty())
-    return kernel_.run(catcher_, launch.operands, launch.results, launch.scratch, words);
+    return kernel_.run(catcher_, launch.operands, launch.results, launch.scratch, words, room);
   std::copy(launch.operands, launch.operands + launch.operand_count, operands_.begin());
   std::copy(launch.results, launch.results + launch.result_count, results_.begin());
   char* scratch = static_cast<char*>(launch.scratch);
@@ -148,7 +162,8 @@ regie_status ReferenceRun::run(const regie_launch& launch, std::string* words) {
     std::memcpy(copy, launch.operands[residual_].data, residual_bytes_);
     operands_[residual_].data = copy;
   }
-  const regie_status code = kernel_.run(catcher_, operands_.data(), results_.data(), launch.scratch, words);
+  const regie_status code =
+      kernel_.run(catcher_, operands_.data(), results_.data(), launch.scratch, words, room);
   for (const Plain& p : plain_)
     if (p.is_result && code == REGIE_OK) reformat(p, results_[p.index], launch.results[p.index]);
   return code;

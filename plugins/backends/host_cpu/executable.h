@@ -72,6 +72,9 @@ class ReferenceRun {
   Bytes unpacked_;
   std::vector<regie_tensor> operands_, results_;  // of the launch, with other addresses put in
   regie::sdk::ReferenceKernel kernel_;
+  // Characters of the strings that the kernel made when it ran last.
+  static void* give_characters(void* self, uint32_t, regie_elem elem, int32_t rank, const int64_t* dims);
+  std::vector<Bytes> characters_;
 };
 
 // An operator by a kernel of our own. Throws UNSUPPORTED from the constructor where it is to be done

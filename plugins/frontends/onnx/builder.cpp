@@ -4,6 +4,7 @@
 #include <exception>
 #include <new>
 
+#include "gradient.h"
 #include "inputs.h"
 #include "regie/c/op_kernel.h"
 
@@ -88,6 +89,7 @@ bool Builder::known_extension(const wire::Node& node) const {
   // "regie" is for what the host makes itself.
   const std::string_view domain = domain_of(node.domain());
   if (domain.empty() || domain == "regie") return false;
+  if (full_name(node) == kGradient) return true;  // written out
   const auto* ops = static_cast<const regie_host_ops*>(context_.import->host->find(REGIE_HOST_OPS_ID));
   const regie_op_kernel_table* table = nullptr;
   uint32_t index = 0;
@@ -165,6 +167,7 @@ void Builder::outputs(const Scope& scope) {
   for (const wire::ValueInfo& v : body_->proto->output()) {
     context_.at("output " + quoted(v.name()), "");
     const uint32_t id = scope.find(v.name());
+    if (is_sequence(id)) context_.unsupported("the output is a sequence; only tensors can be outputs");
     const int32_t declared = v.type().tensor_type().elem_type();
     if (declared != 0 && declared != value(id).type.elem)
       context_.invalid("the model says that the output is of " +

@@ -2,9 +2,11 @@
 // in builder.cpp, nodes and regions in nodes.cpp.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -51,12 +53,28 @@ class Builder {
             const std::vector<Attribute>& attributes, const std::vector<uint32_t>& regions,
             const std::vector<regie_str>& result_names, const std::vector<uint8_t>& omitted,
             uint32_t* results);
-  const regie_value& value(uint32_t id) const { return *context_.import->value(context_.import, id); }
+  const regie_value& value(uint32_t id) const {
+    if (is_sequence(id)) context_.unsupported("a sequence goes where only tensors can");
+    return *context_.import->value(context_.import, id);
+  }
   bool is_constant(uint32_t id) const;
+  Sequence& sequence(uint32_t id) { return sequences_[id & ~kSequenceBit]; }
+  uint32_t add_sequence(Sequence s) {
+    sequences_.push_back(std::move(s));
+    return kSequenceBit | static_cast<uint32_t>(sequences_.size() - 1);
+  }
   // A name for a value that the model does not have.
   std::string_view fresh_name(const std::string& wanted);
   void bind(Scope* scope, const NodeRef& ref, const std::vector<uint32_t>& results);
   void bind(Scope* scope, std::string_view name, uint32_t value);
+  uint32_t open_region(std::string_view name, const std::vector<regie_type>& types,
+                       const std::vector<regie_str>& names, uint32_t* args);
+  void close_region(const std::vector<uint32_t>& results);
+  // Initializers and nodes of a graph; inputs are bound in the scope already.
+  void build(const Body& body, Scope* scope);
+  // What the condition of an If is at these shapes, where it is known.
+  std::optional<bool> known_condition(uint32_t id) const;
+  void take_branch(Scope* scope, uint32_t node_index, const Body& body, size_t which);
   // The regions of an If; `operands` gets the captured values.
   std::vector<uint32_t> branches(const Scope& scope, uint32_t node_index, const Body& body,
                                  std::vector<uint32_t>* operands);
@@ -67,7 +85,7 @@ class Builder {
   void check_versions();
   void check_operators();
   bool known_extension(const wire::Node& node) const;
-  void build(const Body& body, Scope* scope);
+  std::array<const Body*, 2> bodies(const NodeRef& ref, uint32_t node_index, const Body& body);
   void translate(Scope* scope, uint32_t index, const Body& body);
   void outputs(const Scope& scope);
 
@@ -76,6 +94,7 @@ class Builder {
   Functions functions_;
   std::unordered_set<std::string_view> value_names_;
   std::deque<std::string> made_names_;
+  std::deque<Sequence> sequences_;
   std::unique_ptr<Body> body_;
 };
 

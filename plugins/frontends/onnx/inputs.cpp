@@ -101,10 +101,13 @@ class Reader {
 
   void declare(const wire::ValueInfo& v) {
     context_.at("input " + quoted(v.name()), "");
-    const wire::Type& type = v.type();
+    // An optional that is an input has its content: a run without it is refused.
+    const bool optional =
+        v.type().has_optional_type() && v.type().optional_type().elem_type().has_tensor_type();
+    const wire::Type& type = optional ? v.type().optional_type().elem_type() : v.type();
     if (type.has_sequence_type() || type.has_map_type() || type.has_opaque_type() ||
         type.has_sparse_tensor_type() || type.has_optional_type())
-      context_.unsupported("only tensors can be inputs; this is a sequence, a map, an optional, or sparse");
+      context_.unsupported("only tensors can be inputs; this is a sequence, a map, or sparse");
     if (!type.has_tensor_type()) context_.invalid("the input has no type");
     Declared d{
         v.name(), element_type(context_, type.tensor_type().elem_type()), type.tensor_type().has_shape(), {}};

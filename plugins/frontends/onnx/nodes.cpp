@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "builder.h"
+#include "gradient.h"
+#include "loops.h"
 
 namespace regie::onnx {
 
@@ -35,19 +37,66 @@ class NodeTranslation final : public Translation {
   }
   uint32_t make(std::string_view op, const std::vector<uint32_t>& in,
                 const std::vector<Attribute>& attrs) override {
-    uint32_t result = REGIE_NONE;
-    const std::vector<regie_str> names{sdk::str(builder_.fresh_name(ref.name + "_" + std::string(op)))};
-    builder_.node(op, ref, in, attrs, {}, names, {0}, &result);
-    return result;
+    return make_several(op, in, attrs, 1)[0];
   }
+  std::vector<uint32_t> make_several(std::string_view op, const std::vector<uint32_t>& in,
+                                     const std::vector<Attribute>& attrs, size_t count) override {
+    std::vector<uint32_t> results(count, REGIE_NONE);
+    std::vector<regie_str> names;
+    for (size_t i = 0; i < count; ++i)
+      names.push_back(sdk::str(builder_.fresh_name(ref.name + "_" + std::string(op))));
+    builder_.node(op, ref, in, attrs, {}, names, std::vector<uint8_t>(count), results.data());
+    return results;
+  }
+  Sequence& sequence(uint32_t id) override { return builder_.sequence(id); }
+  uint32_t add_sequence(Sequence s) override { return builder_.add_sequence(std::move(s)); }
   void finish(std::string_view op, const std::vector<uint32_t>& in,
               const std::vector<Attribute>& attrs) override {
     finish(op, in, attrs, {}, output_count());
   }
+  void finish_with(const std::vector<uint32_t>& values) override {
+    const size_t count = std::min(values.size(), output_count());
+    builder_.bind(scope_, ref, {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count)});
+  }
   void finish_if() override {
+    // Of what shapes and constants decide, the other branch need not even be possible at these shapes.
+    if (const std::optional<bool> taken = builder_.known_condition(operand(0)))
+      return builder_.take_branch(scope_, index_, body_, *taken ? 0 : 1);
     std::vector<uint32_t> all = operands;
     const std::vector<uint32_t> regions = builder_.branches(*scope_, index_, body_, &all);
     finish(ref.node->op_type(), all, {}, regions, static_cast<size_t>(ref.node->output_size()));
+  }
+  void finish_loop() override {
+    const LoopNode loop = loop_node(builder_, *this, *scope_, body_, index_);
+    finish("Loop", loop.operands, {Attribute::integer("carried", loop.carried)}, {loop.region}, loop.results);
+  }
+  void finish_scan() override {
+    const ScanNode scan = scan_node(builder_, *this, *scope_, body_, index_);
+    const size_t count = scan.loop.results, states = static_cast<size_t>(scan.loop.carried);
+    std::vector<regie_str> names(count);
+    std::vector<uint8_t> omitted(count);
+    std::vector<uint32_t> results(count, REGIE_NONE), last;
+    for (size_t i = 0; i < count; ++i) {
+      omitted[i] = !output_wanted(static_cast<int>(i));
+      const bool arranged = i >= states && (scan.axes[i - states] != 0 || scan.directions[i - states] != 0);
+      if (!omitted[i])
+        names[i] =
+            sdk::str(arranged ? builder_.fresh_name(ref.node->output(static_cast<int>(i)) + "_collected")
+                              : std::string_view(ref.node->output(static_cast<int>(i))));
+    }
+    builder_.node("Loop", ref, scan.loop.operands, {Attribute::integer("carried", scan.loop.carried)},
+                  {scan.loop.region}, names, omitted, results.data());
+    for (size_t i = 0; i < count; ++i) {
+      if (omitted[i]) continue;
+      uint32_t value = results[i];
+      std::string_view op;
+      std::vector<uint32_t> in;
+      std::vector<Attribute> attrs;
+      const std::string& name = ref.node->output(static_cast<int>(i));
+      if (i >= states) scan.arranged(*this, i - states, value, &op, &in, &attrs);
+      if (!op.empty()) builder_.node(op, ref, in, attrs, {}, {sdk::str(name)}, {0}, &value);
+      builder_.bind(scope_, name, value);
+    }
   }
   void finish_constant() override {
     if (ref.node->output_size() != 1 || ref.node->output(0).empty())
@@ -67,12 +116,13 @@ class NodeTranslation final : public Translation {
     std::vector<regie_str> names(count);
     std::vector<uint8_t> omitted(count);
     std::vector<uint32_t> results(count, REGIE_NONE);
+    const size_t named = std::min(count, static_cast<size_t>(ref.node->output_size()));
     for (size_t i = 0; i < count; ++i) {
-      const std::string& name = ref.node->output(static_cast<int>(i));
-      names[i] = sdk::str(name);
-      omitted[i] = name.empty();
+      omitted[i] = i >= named || ref.node->output(static_cast<int>(i)).empty();
+      if (!omitted[i]) names[i] = sdk::str(ref.node->output(static_cast<int>(i)));
     }
     builder_.node(op, ref, in, attrs, regions, names, omitted, results.data());
+    results.resize(named);
     builder_.bind(scope_, ref, results);
   }
 
@@ -147,6 +197,18 @@ void Builder::node(std::string_view op, const NodeRef& ref, const std::vector<ui
   Context::check(api().node(edit(), &d, results));
 }
 
+uint32_t Builder::open_region(std::string_view name, const std::vector<regie_type>& types,
+                              const std::vector<regie_str>& names, uint32_t* args) {
+  uint32_t region = REGIE_NONE;
+  Context::check(api().open_region(edit(), sdk::str(name), static_cast<uint32_t>(types.size()), types.data(),
+                                   names.data(), &region, args));
+  return region;
+}
+
+void Builder::close_region(const std::vector<uint32_t>& results) {
+  Context::check(api().close_region(edit(), static_cast<uint32_t>(results.size()), results.data()));
+}
+
 bool Builder::is_constant(uint32_t id) const {
   const uint32_t kind = value(id).kind;
   return kind == REGIE_VALUE_CONSTANT || kind == REGIE_VALUE_WEIGHT;
@@ -203,8 +265,14 @@ void Builder::translate(Scope* scope, uint32_t index, const Body& body) {
   for (const std::string& input : ref.node->input())
     t.operands.push_back(input.empty() ? REGIE_NONE : scope->find(input));
   while (!t.operands.empty() && t.operands.back() == REGIE_NONE) t.operands.pop_back();
+  for (size_t i = 0; i < t.operands.size(); ++i)
+    if (is_sequence(t.operands[i]) && (extension || !takes_sequences(form->translate)))
+      context_.unsupported("input " + std::to_string(i) +
+                           " is a sequence; those that are known when the model is read "
+                           "are for the operators of sequences alone");
   if (extension) {
     t.attributes = Attributes::read(context_, *ref.node, nullptr, opset);
+    if (name == kGradient) return gradient(t, *scope, body, index);
     t.finish(name, t.operands, t.attributes.list());
     return;
   }
@@ -221,19 +289,31 @@ void Builder::translate(Scope* scope, uint32_t index, const Body& body) {
       context_.invalid("input " + std::to_string(i) + " is missing");
   if (t.output_count() == 0) context_.invalid("the node has no output");
   t.attributes = Attributes::read(context_, *ref.node, form->attributes, opset);
+  t.attributes.take(
+      "consumed_inputs");  // of operator set 1: which inputs may be overwritten, no more than a hint
   form->translate(t);
 }
 
-// Both branches get all captures as arguments, in one order; constants of the graphs around them are read
-// directly.
-std::vector<uint32_t> Builder::branches(const Scope& scope, uint32_t node_index, const Body& body,
-                                        std::vector<uint32_t>* operands) {
-  const NodeRef& ref = body.nodes[node_index];
-  const Body* branches[2] = {nullptr, nullptr};
-  static constexpr const char* kNames[2] = {"then_branch", "else_branch"};
+namespace {
+constexpr const char* kBranches[2] = {"then_branch", "else_branch"};
+}
+
+std::optional<bool> Builder::known_condition(uint32_t id) const {
+  if (id == REGIE_NONE) return std::nullopt;
+  const regie_value& v = value(id);
+  if (v.type.elem != REGIE_BOOL) return std::nullopt;
+  if (is_constant(id) && v.data && v.data->data && v.data->bytes == 1)
+    return *static_cast<const uint8_t*>(v.data->data) != 0;
+  // An expression may still be anything.
+  if (v.content && v.content_count == 1 && v.content[0] >= 0) return v.content[0] != 0;
+  return std::nullopt;
+}
+
+std::array<const Body*, 2> Builder::bodies(const NodeRef& ref, uint32_t node_index, const Body& body) {
+  std::array<const Body*, 2> branches{nullptr, nullptr};
   if (auto it = body.subgraphs.find(node_index); it != body.subgraphs.end()) {
     for (const auto& [name, child] : it->second) {
-      const int which = name == kNames[0] ? 0 : name == kNames[1] ? 1 : -1;
+      const int which = name == kBranches[0] ? 0 : name == kBranches[1] ? 1 : -1;
       if (which < 0 || branches[which])
         context_.invalid("an If has the attributes then_branch and else_branch once each, this has " +
                          quoted(name) + (which < 0 ? "" : " twice"));
@@ -242,11 +322,42 @@ std::vector<uint32_t> Builder::branches(const Scope& scope, uint32_t node_index,
   }
   if (ref.node->attribute_size() != 2 || !branches[0] || !branches[1])
     context_.invalid("an If has the attributes then_branch and else_branch, and no other");
+  for (int which = 0; which < 2; ++which) {
+    const Body& branch = *branches[static_cast<size_t>(which)];
+    if (branch.proto->input_size() != 0)
+      context_.invalid(std::string(kBranches[which]) + " has inputs; the branches of an If have none");
+    if (branch.proto->output_size() != ref.node->output_size())
+      context_.invalid(std::string(kBranches[which]) + " has " + std::to_string(branch.proto->output_size()) +
+                       " outputs, the node has " + std::to_string(ref.node->output_size()));
+  }
+  return branches;
+}
 
+// The nodes of the branch in the place of the If.
+void Builder::take_branch(Scope* scope, uint32_t node_index, const Body& body, size_t which) {
+  const NodeRef& ref = body.nodes[node_index];
+  const Body& branch = *bodies(ref, node_index, body)[which];
+  Scope inner{scope, {}};
+  build(branch, &inner);
+  context_.at(ref.name, ref.node->op_type());
+  std::vector<uint32_t> results;
+  for (const wire::ValueInfo& v : branch.proto->output()) results.push_back(inner.find(v.name()));
+  bind(scope, ref, results);
+}
+
+// Both branches get all captures as arguments, in one order; constants of the graphs around them are read
+// directly.
+std::vector<uint32_t> Builder::branches(const Scope& scope, uint32_t node_index, const Body& body,
+                                        std::vector<uint32_t>* operands) {
+  const NodeRef& ref = body.nodes[node_index];
+  const std::array<const Body*, 2> branches = bodies(ref, node_index, body);
   std::vector<std::string_view> captures;
   for (const Body* branch : branches)
     for (std::string_view name : branch->captures) {
       const uint32_t v = scope.find(name);
+      if (is_sequence(v))
+        context_.unsupported("its branch reads the sequence " + quoted(name) +
+                             "; sequences do not enter branches");
       if (is_constant(v) || std::find(captures.begin(), captures.end(), name) != captures.end()) continue;
       captures.push_back(name);
       operands->push_back(v);
@@ -266,22 +377,23 @@ std::vector<uint32_t> Builder::branches(const Scope& scope, uint32_t node_index,
   }
 
   std::vector<uint32_t> regions;
-  for (int which = 0; which < 2; ++which) {
+  for (size_t which = 0; which < 2; ++which) {
     const Body& branch = *branches[which];
-    if (branch.proto->input_size() != 0)
-      context_.invalid(std::string(kNames[which]) + " has inputs; the branches of an If have none");
-    if (branch.proto->output_size() != ref.node->output_size())
-      context_.invalid(std::string(kNames[which]) + " has " + std::to_string(branch.proto->output_size()) +
-                       " outputs, the node has " + std::to_string(ref.node->output_size()));
     uint32_t region = REGIE_NONE;
     std::vector<uint32_t> args(captures.size());
-    Context::check(api().open_region(edit(), sdk::str(kNames[which]), static_cast<uint32_t>(captures.size()),
-                                     types.data(), names.data(), &region, args.data()));
+    Context::check(api().open_region(edit(), sdk::str(kBranches[which]),
+                                     static_cast<uint32_t>(captures.size()), types.data(), names.data(),
+                                     &region, args.data()));
     Scope inner{&scope, {}};
     for (size_t i = 0; i < captures.size(); ++i) inner.values.emplace(captures[i], args[i]);
     build(branch, &inner);
     std::vector<uint32_t> results;
-    for (const wire::ValueInfo& v : branch.proto->output()) results.push_back(inner.find(v.name()));
+    for (const wire::ValueInfo& v : branch.proto->output()) {
+      results.push_back(inner.find(v.name()));
+      if (is_sequence(results.back()))
+        context_.unsupported("the result " + quoted(v.name()) + " of " + kBranches[which] +
+                             " is a sequence; branches give tensors");
+    }
     context_.at(ref.name, ref.node->op_type());
     Context::check(api().close_region(edit(), static_cast<uint32_t>(results.size()), results.data()));
     regions.push_back(region);

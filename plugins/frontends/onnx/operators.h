@@ -1,6 +1,7 @@
 // The operators that the frontend knows: their versions, what they take in each, and how each becomes
 // canonical (ONNX's operators as of operator set 21). A table, in operators.cpp; the functions are in
-// translate.cpp and, for pictures, translate_pictures.cpp.
+// translate.cpp, for pictures in translate_pictures.cpp, for operator sets 1 to 6 in translate_old.cpp, and
+// for withdrawn ones in translate_withdrawn.cpp.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +12,11 @@
 #include "attributes.h"
 #include "context.h"
 #include "functions.h"
+#include "sequences.h"
 
 namespace regie::onnx {
 
-constexpr int64_t kOldestOpset = 7;
+constexpr int64_t kOldestOpset = 1;
 constexpr int64_t kNewestOpset = 28;
 
 class Translation;
@@ -70,12 +72,23 @@ class Translation {
   // A helper node with one result.
   virtual uint32_t make(std::string_view op, const std::vector<uint32_t>& operands,
                         const std::vector<Attribute>& attributes = {}) = 0;
+  virtual std::vector<uint32_t> make_several(std::string_view op, const std::vector<uint32_t>& operands,
+                                             const std::vector<Attribute>& attributes, size_t results) = 0;
+  // A sequence by its id, which may stand where values do; and a new one.
+  virtual Sequence& sequence(uint32_t id) = 0;
+  virtual uint32_t add_sequence(Sequence s) = 0;
   // The node that gives the node's outputs. Call it once, last.
   virtual void finish(std::string_view op, const std::vector<uint32_t>& operands,
                       const std::vector<Attribute>& attributes) = 0;
-  // Instead of `finish`: a Constant becomes a constant, an If gets its branches as regions.
+  // Instead of `finish`, where several nodes give the outputs: a value for each, REGIE_NONE or none at the
+  // end for those that nobody reads.
+  virtual void finish_with(const std::vector<uint32_t>& values) = 0;
+  // Instead of `finish`: a Constant becomes a constant, an If gets its branches as regions, Loop and Scan
+  // their body.
   virtual void finish_constant() = 0;
   virtual void finish_if() = 0;
+  virtual void finish_loop() = 0;
+  virtual void finish_scan() = 0;
 
   // Does anything in the model read this output?
   virtual bool output_read(int index) const = 0;
@@ -111,7 +124,34 @@ void dft_of_17(Translation&);
 void grid_sample_of_16(Translation&);
 void roi_align_of_10(Translation&);
 void swiglu(Translation&);
+void causal_conv_with_state(Translation&);
+void bernoulli(Translation&);
+void multinomial(Translation&);
+void random_of_shape(Translation&);
+// Of operator sets 1 to 6 (translate_old.cpp).
+void broadcast_of_1(Translation&);
+void prelu_of_1(Translation&);
+void selu_of_1(Translation&);
+void cast_of_1(Translation&);
+void concat_of_1(Translation&);
+void dropout_of_1(Translation&);
+void recurrent_of_1(Translation&);
+void gemm_of_1(Translation&);
+void lp_pool_of_1(Translation&);
+void reshape_of_1(Translation&);
+void split_of_1(Translation&);
+void tile_of_1(Translation&);
+void upsample_of_1(Translation&);
+// What ONNX had as experimental and took back; files have it still (translate_withdrawn.cpp).
+void affine(Translation&);
+void crop(Translation&);
+void image_scaler(Translation&);
+void parametric_softplus(Translation&);
+void scaled_tanh(Translation&);
+void mean_variance_of_1(Translation&);
 void constant(Translation&);
 void branches(Translation&);
+void loop(Translation&);
+void scan(Translation&);
 
 }  // namespace regie::onnx

@@ -1,5 +1,6 @@
 #include "tensors.h"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -20,7 +21,8 @@ constexpr Element kElements[] = {
     {"?", 0},          {"f32", 32},   {"u8", 8},         {"i8", 8},     {"u16", 16},  {"i16", 16},
     {"i32", 32},       {"i64", 64},   {"string", 0},     {"bool", 8},   {"f16", 16},  {"f64", 64},
     {"u32", 32},       {"u64", 64},   {"c64", 64},       {"c128", 128}, {"bf16", 16}, {"f8e4m3fn", 8},
-    {"f8e4m3fnuz", 8}, {"f8e5m2", 8}, {"f8e5m2fnuz", 8}, {"u4", 4},     {"i4", 4},    {"f4e2m1", 4}};
+    {"f8e4m3fnuz", 8}, {"f8e5m2", 8}, {"f8e5m2fnuz", 8}, {"u4", 4},     {"i4", 4},    {"f4e2m1", 4},
+    {"f8e8m0", 8},     {"u2", 2},     {"i2", 2}};
 constexpr int kElementCount = static_cast<int>(std::size(kElements));
 
 uint64_t count_elements(const Context& context, const std::vector<int64_t>& dims, const std::string& what) {
@@ -115,8 +117,9 @@ std::pair<int32_t, int32_t> entry_range(regie_elem elem) {
     case REGIE_F16:
     case REGIE_BF16:
       return {0, 65535};
+    case REGIE_I2:
     case REGIE_I4:
-      return {-128, 255};  // two nibbles; writers differ in the sign of the byte
+      return {-128, 255};  // several elements; writers differ in the sign of the byte
     default:
       return {0, 255};
   }
@@ -169,16 +172,16 @@ void decode(const Context& context, const wire::Tensor& tensor, const std::strin
   }
   const auto& from = tensor.int32_data();
   const uint32_t bits = kElements[out->elem].bits;
-  const uint64_t entries = bits == 4 ? (count + 1) / 2 : count;
+  const size_t size = std::max(bits / 8, 1u);  // of an entry: packed types have a byte of elements in each
+  const uint64_t entries = bits < 8 ? out->bytes : count;
   if (static_cast<uint64_t>(from.size()) != entries)
-    wrong_size(context, *out, what, static_cast<uint64_t>(from.size()) * (bits == 4 ? 1 : bits / 8));
+    wrong_size(context, *out, what, static_cast<uint64_t>(from.size()) * size);
   auto [low, high] = entry_range(out->elem);
   auto* to = static_cast<uint8_t*>(out->allocate(out->bytes));
   for (int32_t v : from) {
     if (v < low || v > high)
       context.invalid(what + " of " + std::string(element_name(out->elem)) + " has the element " +
                       std::to_string(v));
-    const size_t size = bits == 4 ? 1 : bits / 8;
     std::memcpy(to, &v, size);  // little endian, as the format is
     to += size;
   }
@@ -357,6 +360,27 @@ TensorData list_of(regie_elem elem, const std::vector<T>& values) {
 
 TensorData integers(const std::vector<int64_t>& values) { return list_of<int64_t>(REGIE_I64, values); }
 TensorData floats(const std::vector<double>& values) { return list_of<float>(REGIE_F32, values); }
+
+bool number_at(const regie_tensor& tensor, int64_t at, double* value) {
+  auto read = [&]<class T>(T number) {
+    std::memcpy(&number, static_cast<const char*>(tensor.data) + static_cast<size_t>(at) * sizeof(T),
+                sizeof(T));
+    *value = static_cast<double>(number);
+    return true;
+  };
+  switch (tensor.elem) {
+    case REGIE_F32:
+      return read(float{});
+    case REGIE_F64:
+      return read(double{});
+    case REGIE_I32:
+      return read(int32_t{});
+    case REGIE_I64:
+      return read(int64_t{});
+    default:
+      return false;
+  }
+}
 
 bool scalar(regie_elem elem, double value, TensorData* out) {
   out->elem = elem;

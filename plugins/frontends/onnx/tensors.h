@@ -36,6 +36,9 @@ TensorData read_sparse(Context& context, const wire::SparseTensor& tensor, const
 
 TensorData integers(const std::vector<int64_t>& values);  // i64[n]
 TensorData floats(const std::vector<double>& values);     // f32[n]
+// Element `at`, below the tensor's count, of a tensor of f32, f64, i32 or i64; false if it is of another
+// type.
+bool number_at(const regie_tensor& tensor, int64_t at, double* value);
 // A scalar of a floating-point or integer type; false if `elem` is neither.
 bool scalar(regie_elem elem, double value, TensorData* out);
 

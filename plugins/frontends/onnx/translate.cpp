@@ -41,11 +41,9 @@ uint32_t sum_of(Translation& t, size_t count) {
 
 void same(Translation& t) { t.finish(t.ref.node->op_type(), t.operands, t.attributes.list()); }
 
-// What says how exactly intermediate numbers are kept is left out: they are of single precision at least. And
-// `saturate` matters for 8-bit floats only, which are refused.
+// What says how exactly intermediate numbers are kept is left out: they are of single precision at least.
 void same_but_precision(Translation& t) {
-  for (const char* name : {"precision", "saturate", "softmax_precision", "stash_type"})
-    t.attributes.take(name);
+  for (const char* name : {"precision", "softmax_precision", "stash_type"}) t.attributes.take(name);
   same(t);
 }
 
@@ -115,7 +113,7 @@ void split_to_operand(Translation& t) {
 }
 
 void pad_to_operands(Translation& t) {
-  const std::vector<int64_t> pads = required_integers(t, "pads");
+  const std::vector<int64_t> pads = required_integers(t, t.opset < 2 ? "paddings" : "pads");
   const double value = t.attributes.take_number("value", 0);
   std::vector<uint32_t> operands{t.operand(0), t.constant(integers(pads), "pads")};
   if (value != 0) operands.push_back(scalar_like(t, t.operand(0), value, "value"));
@@ -149,7 +147,7 @@ void dropout_of_inference(Translation& t) {
   t.finish("Dropout", {t.operand(0)}, {});
 }
 
-// In training mode too, a ratio of 0 drops nothing; some exporters leave it so.
+// In training mode, elements are dropped where a random number is below the ratio, and the rest grow.
 void dropout(Translation& t) {
   auto all_zero = [&](uint32_t value) {
     const regie_tensor* data = t.data(value);
@@ -157,24 +155,135 @@ void dropout(Translation& t) {
     const auto* bytes = static_cast<const uint8_t*>(data->data);
     return std::all_of(bytes, bytes + data->bytes, [](uint8_t b) { return b == 0; });
   };
-  const uint32_t ratio = t.operand(1), mode = t.operand(2);
-  if (mode != REGIE_NONE && !all_zero(mode) && !(ratio != REGIE_NONE && all_zero(ratio)))
-    t.context.unsupported(
-        "Dropout in training mode is not supported: its training_mode must be a constant false, or its ratio "
-        "0; export the model for inference");
-  t.finish("Dropout", {t.operand(0)}, {});
+  const uint32_t ratio = t.operand(1), mode = t.operand(2), x = t.operand(0);
+  if (mode == REGIE_NONE || all_zero(mode) || (ratio != REGIE_NONE && all_zero(ratio)))
+    return t.finish("Dropout", {x}, {});
+  auto cast_to = [&](uint32_t v, regie_elem elem) {
+    return t.make("Cast", {v}, {Attribute::integer("to", elem)});
+  };
+  TensorData one, half;
+  scalar(REGIE_F64, 1, &one);
+  scalar(REGIE_F64, 0.5, &half);
+  const uint32_t whole = t.constant(one, "one");
+  const uint32_t dropped = ratio == REGIE_NONE ? t.constant(half, "ratio") : cast_to(ratio, REGIE_F64);
+  std::vector<Attribute> draw{Attribute::integer("dtype", REGIE_F64)};
+  if (auto seed = t.attributes.take("seed")) {
+    Attribute number;
+    number.name = "seed";
+    number.kind = REGIE_ATTR_FLOAT;
+    number.f = static_cast<double>(seed->i);
+    draw.push_back(number);
+  }
+  const uint32_t drawn = t.make("GreaterOrEqual", {t.make("RandomUniformLike", {x}, draw), dropped});
+  const uint32_t kept = t.make("Or", {drawn, t.make("Not", {mode})});
+  const uint32_t growth =
+      t.make("Where", {mode, t.make("Div", {whole, t.make("Sub", {whole, dropped})}), whole});
+  const regie_elem elem = t.type(x).elem;
+  const uint32_t grown = cast_to(t.make("Mul", {cast_to(x, REGIE_F64), growth}), elem);
+  t.finish_with({t.make("Where", {kept, grown, scalar_like(t, x, 0, "zero")}), kept});
 }
 
+// 1 where a random number is below the operand.
+void bernoulli(Translation& t) {
+  const uint32_t x = t.operand(0);
+  const regie_elem elem = t.type(x).elem;
+  const int64_t to = t.attributes.take_integer("dtype", elem);
+  std::vector<Attribute> draw = t.attributes.list();
+  draw.push_back(Attribute::integer("dtype", elem));
+  const uint32_t drawn = t.make("Less", {t.make("RandomUniformLike", {x}, draw), x});
+  t.finish("Cast", {drawn}, {Attribute::integer("to", to)});
+}
+
+// Classes by their logarithmic weights: the greatest of these and as many numbers of Gumbel's distribution.
+void multinomial(Translation& t) {
+  const uint32_t x = t.operand(0);
+  if (t.type(x).rank != 2) t.context.invalid("the operand must be a matrix: a row of classes for each item");
+  const int64_t samples = t.attributes.take_integer("sample_size", 1);
+  const int64_t to = t.attributes.take_integer("dtype", REGIE_I32);
+  if (samples < 1 || (to != REGIE_I32 && to != REGIE_I64))
+    t.context.invalid("sample_size must be 1 or more, and dtype i32 or i64");
+  const uint32_t wide = t.make("Cast", {x}, {Attribute::integer("to", REGIE_F64)});
+  const uint32_t rows = t.make("Unsqueeze", {wide, t.constant(integers({1}), "axis")});
+  const uint32_t weights = t.make("Expand", {rows, t.constant(integers({1, samples, 1}), "samples")});
+  std::vector<Attribute> draw = t.attributes.list();
+  draw.push_back(Attribute::integer("dtype", REGIE_F64));
+  auto minus_log = [&](uint32_t v) { return t.make("Neg", {t.make("Log", {v})}); };
+  const uint32_t noise = minus_log(minus_log(t.make("RandomUniformLike", {weights}, draw)));
+  const uint32_t best = t.make("ArgMax", {t.make("Add", {weights, noise})},
+                               {Attribute::integer("axis", 2), Attribute::integer("keepdims", 0)});
+  t.finish("Cast", {best}, {Attribute::integer("to", to)});
+}
+
+void random_of_shape(Translation& t) {
+  const std::vector<int64_t> shape = required_integers(t, "shape");
+  const bool normal = t.ref.node->op_type() == "RandomNormal";
+  t.attributes.add(Attribute::integer("dtype", t.attributes.take_integer("dtype", REGIE_F32)));
+  t.finish(normal ? "RandomNormalLike" : "RandomUniformLike",
+           {t.make("ConstantOfShape", {t.constant(integers(shape), "shape")})}, t.attributes.list());
+}
+
+// In training mode, mean and variance are those of the batch, and what was given moves towards them. Until 6,
+// `is_test` told the mode, then whether there is more than one output, since 14 an attribute. Until 8, there
+// could be statistics for each position (`spatial` = 0): of all axes but the first.
 void batch_normalization(Translation& t) {
-  const bool training = t.attributes.take_integer("training_mode", 0) != 0 || t.output_count() > 1;
-  if (training)
-    t.context.unsupported(
-        "BatchNormalization in training mode is not supported; export the model for inference");
-  if (t.attributes.take_integer("spatial", 1) != 1)
-    t.context.unsupported(
-        "BatchNormalization with spatial=0 (statistics for each position) is not supported");
-  t.attributes.take("momentum");  // of training only
-  t.finish("BatchNormalization", t.operands, t.attributes.list());
+  const bool said = t.opset < 7    ? t.attributes.take_integer("is_test", 0) == 0
+                    : t.opset < 14 ? false
+                                   : t.attributes.take_integer("training_mode", 0) != 0;
+  const bool training = said || (t.opset < 14 && t.output_count() > 1);
+  const bool spatial = t.attributes.take_integer("spatial", 1) != 0;
+  const double momentum = t.attributes.take_number("momentum", 0.9);
+  if (!training && t.output_count() > 1)
+    t.context.invalid("BatchNormalization has one output where training_mode is 0");
+  for (int i = 1; training && t.opset < 14 && i < 5; ++i)
+    if (t.output_read(i))
+      t.context.unsupported(
+          "the statistics that BatchNormalization gives in training mode before operator set "
+          "14 are not supported; leave output " +
+          std::to_string(i) + " out");
+  if (!training && spatial) return t.finish("BatchNormalization", t.operands, t.attributes.list());
+  const Translation::Type type = t.type(t.operand(0));
+
+  // Narrow floats would overflow in the squares.
+  const bool narrow = type.elem == REGIE_F16 || type.elem == REGIE_BF16;
+  auto to = [&](uint32_t v, regie_elem elem) {
+    return t.type(v).elem == elem ? v : t.make("Cast", {v}, {Attribute::integer("to", elem)});
+  };
+  const regie_elem wide = narrow ? regie_elem{REGIE_F32} : type.elem;
+  uint32_t mean = t.operand(3), variance = t.operand(4);
+  const uint32_t x = spatial && !training ? t.operand(0) : to(t.operand(0), wide);
+  if (training) {
+    std::vector<int64_t> axes;
+    for (int64_t i = 0; i < type.rank; ++i)
+      if (spatial ? i != 1 : i == 0) axes.push_back(i);
+    const uint32_t over = t.constant(integers(axes), "axes");
+    const uint32_t kept = t.make("ReduceMean", {x, over});
+    const uint32_t off = t.make("Sub", {x, kept});
+    const std::vector<Attribute> drop{Attribute::integer("keepdims", 0)};
+    mean = t.make("ReduceMean", {x, over}, drop);
+    variance = t.make("ReduceMean", {t.make("Mul", {off, off}), over}, drop);
+  }
+  uint32_t y = REGIE_NONE;
+  if (spatial) {
+    y = t.make("BatchNormalization", {t.operand(0), t.operand(1), t.operand(2), mean, variance},
+               t.attributes.list());
+  } else {
+    const uint32_t epsilon = scalar_like(t, x, t.attributes.take_number("epsilon", 1e-5), "epsilon");
+    const uint32_t deviation = t.make("Sqrt", {t.make("Add", {to(variance, wide), epsilon})});
+    const uint32_t unit = t.make("Div", {t.make("Sub", {x, to(mean, wide)}), deviation});
+    const uint32_t scaled = t.make("Mul", {unit, to(t.operand(1), wide)});
+    y = to(t.make("Add", {scaled, to(t.operand(2), wide)}), type.elem);
+  }
+  std::vector<uint32_t> results{y};
+  for (size_t i = 1; i < t.output_count(); ++i) {
+    const uint32_t given = t.operand(2 + i), current = i == 1 ? mean : variance;
+    if (t.opset < 14 || i > 2) break;
+    const regie_elem elem = t.type(given).elem;
+    const uint32_t old = to(given, wide);
+    results.push_back(to(t.make("Add", {t.make("Mul", {old, scalar_like(t, old, momentum, "momentum")}),
+                                        t.make("Mul", {current, scalar_like(t, old, 1 - momentum, "rest")})}),
+                         elem));
+  }
+  t.finish_with(results);
 }
 
 void cast(Translation& t) {
@@ -182,14 +291,13 @@ void cast(Translation& t) {
   auto to = std::find_if(attrs.begin(), attrs.end(), [](const Attribute& a) { return a.name == "to"; });
   if (to == attrs.end()) t.context.invalid("attribute 'to' is missing");
   if (to->i < 0 || to->i > INT32_MAX) t.context.invalid("attribute 'to' is not an element type");
-  element_type(t.context, static_cast<int32_t>(to->i));
-  t.attributes.take("round_mode");  // matters for a type that is refused above
+  // How to round matters for powers of two alone.
+  if (element_type(t.context, static_cast<int32_t>(to->i)) != REGIE_F8E8M0) t.attributes.take("round_mode");
   t.finish("Cast", t.operands, t.attributes.list());
 }
 
 // The type comes from the second operand, whose values do not matter.
 void cast_like(Translation& t) {
-  t.attributes.take("round_mode");
   t.attributes.add(Attribute::integer("to", t.type(t.operand(1)).elem));
   t.finish("Cast", {t.operand(0)}, t.attributes.list());
 }
@@ -247,8 +355,38 @@ void dft_of_17(Translation& t) {
   t.finish("DFT", {t.operand(0), t.operand(1), t.constant(number, "axis")}, t.attributes.list());
 }
 
+// What is kept of the past comes before the signal; each channel has its own filter.
+void causal_conv_with_state(Translation& t) {
+  const Translation::Type x = t.type(t.operand(0)), w = t.type(t.operand(1));
+  const std::string activation = t.attributes.take_text("activation", "none");
+  if (activation != "none" && activation != "silu" && activation != "swish")
+    t.context.invalid("activation " + quoted(activation) + " is not one of none, silu, swish");
+  if (x.rank != 3 || w.rank != 3) t.context.invalid("signal and weight must have the rank 3");
+  if (w.dims[0] < 0 || w.dims[2] < 1) t.context.unsupported("channels and width of the filter must be known");
+  const int64_t kept = w.dims[2] - 1;
+  uint32_t signal = t.operand(0);
+  if (t.operand(3) != REGIE_NONE) {
+    signal = t.make("Concat", {t.operand(3), signal}, {Attribute::integer("axis", 2)});
+  } else if (kept > 0) {
+    signal = t.make("Pad", {signal, t.constant(integers({0, 0, kept, 0, 0, 0}), "pads")});
+  }
+  std::vector<uint32_t> operands{signal, t.operand(1)};
+  if (t.operand(2) != REGIE_NONE) operands.push_back(t.operand(2));
+  std::vector<uint32_t> results{t.make("Conv", operands, {Attribute::integer("group", w.dims[0])})};
+  if (activation != "none") results[0] = t.make("Swish", results);
+  if (t.output_wanted(1)) {
+    constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
+    results.push_back(
+        t.make("Slice", {signal, t.constant(integers({kept > 0 ? -kept : kEnd}), "start"),
+                         t.constant(integers({kEnd}), "end"), t.constant(integers({2}), "axis")}));
+  }
+  t.finish_with(results);
+}
+
 void constant(Translation& t) { t.finish_constant(); }
 
 void branches(Translation& t) { t.finish_if(); }
+void loop(Translation& t) { t.finish_loop(); }
+void scan(Translation& t) { t.finish_scan(); }
 
 }  // namespace regie::onnx

@@ -41,6 +41,13 @@ void upsample(Translation& t) {
 
 void resize_of_10(Translation& t) {
   const regie_tensor* data = t.data(t.operand(1));
+  if (!data && t.ref.node->op_type() == "Upsample") {  // no axis shrinks, so the scales need not be known
+    std::string mode = t.attributes.take_text("mode", "nearest");
+    if (mode == "bilinear") mode = "linear";
+    return t.finish("Resize", {t.operand(0), REGIE_NONE, t.operand(1)},
+                    {Attribute::text("coordinate_transformation_mode", "asymmetric"),
+                     Attribute::text("mode", mode), Attribute::text("nearest_mode", "floor")});
+  }
   if (!data || data->elem != REGIE_F32 || data->rank != 1)
     t.context.unsupported(
         "the scales must be a constant list of floats; export the model with fixed scales, or for operator "

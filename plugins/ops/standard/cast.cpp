@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "op.h"
+#include "small_types.h"
 #include "walk.h"
 
 namespace regie::ops {
@@ -32,8 +33,15 @@ auto* buffer_of(Buffer& b) {
   }
 }
 
+// What becomes of small types, and of what is cast to them.
+struct Options {
+  const SmallType* from = nullptr;
+  const SmallType* to = nullptr;
+  SmallCast how;
+};
+
 template <class T>
-void load(const void* from, int64_t at, int64_t count, Buffer& to) {
+void load(const void* from, int64_t at, int64_t count, Buffer& to, const Options&) {
   auto* wide = buffer_of<Wide<T>>(to);
   const T* source = static_cast<const T*>(from) + at;
   for (int64_t i = 0; i < count; ++i) wide[i] = static_cast<Wide<T>>(Compute<T>(source[i]));
@@ -54,18 +62,46 @@ T convert(W x) {
   }
 }
 
+void load_small(const void* from, int64_t at, int64_t count, Buffer& to, const Options& options) {
+  const SmallType& type = *options.from;
+  for (int64_t i = 0; i < count; ++i) {
+    const double value = decode(type, read_bits(type, from, at + i));
+    if (type.is_float()) {
+      to.floats[i] = value;
+    } else {
+      to.ints[i] = static_cast<int64_t>(value);
+    }
+  }
+}
+
+template <class W>
+void store_small(Buffer& from, void* to, int64_t at, int64_t count, const Options& options) {
+  const SmallType& type = *options.to;
+  const W* wide = buffer_of<W>(from);
+  for (int64_t i = 0; i < count; ++i) {
+    uint8_t bits = 0;
+    if (std::is_integral_v<W> && !type.is_float()) {  // exact also beyond 2^53
+      bits = static_cast<uint8_t>(static_cast<uint64_t>(wide[i]) & ((1u << type.bits) - 1));
+    } else {
+      bits = encode(type, static_cast<double>(wide[i]), options.how);
+    }
+    write_bits(type, to, at + i, bits);
+  }
+}
+
 template <class W, class T>
-void store(Buffer& from, void* to, int64_t at, int64_t count) {
+void store(Buffer& from, void* to, int64_t at, int64_t count, const Options&) {
   const W* wide = buffer_of<W>(from);
   T* target = static_cast<T*>(to) + at;
   for (int64_t i = 0; i < count; ++i) target[i] = convert<W, T>(wide[i]);
 }
 
-using Load = void (*)(const void* from, int64_t at, int64_t count, Buffer& to);
-using Store = void (*)(Buffer& from, void* to, int64_t at, int64_t count);
+using Load = void (*)(const void* from, int64_t at, int64_t count, Buffer& to, const Options& options);
+using Store = void (*)(Buffer& from, void* to, int64_t at, int64_t count, const Options& options);
 
 template <class W>
 Store find_store(regie_elem elem) {
+  if (small_type(elem)) return store_small<W>;
   Store found = nullptr;
   dispatch(All(), elem, [&]<class T>() { found = store<W, T>; });
   return found;
@@ -73,7 +109,7 @@ Store find_store(regie_elem elem) {
 
 regie_elem target_of(std::string_view op, const sdk::Attrs& attrs) {
   int64_t to = attrs.integer("to", 0);
-  if (to < REGIE_F32 || to > REGIE_F4E2M1)
+  if (to < REGIE_F32 || to > REGIE_I2)
     throw sdk::Failure(REGIE_INVALID_MODEL, std::string(op) + ": attribute 'to' is " + std::to_string(to) +
                                                 ", which is no element type");
   return static_cast<regie_elem>(to);
@@ -82,6 +118,16 @@ regie_elem target_of(std::string_view op, const sdk::Attrs& attrs) {
 void infer_cast(const Infer& infer) {
   regie_elem to = target_of(infer.op, infer.attrs);
   infer.result(0, to, infer.shape(0));
+  if (to == REGIE_BOOL) {  // conditions on shapes
+    auto content = infer.content(0);
+    if (!content) return;
+    for (regie_dim& d : *content) {
+      const auto number = infer.number(d);
+      if (!number) return;
+      d = *number != 0;
+    }
+    return infer.content(0, *content);
+  }
   if (to != REGIE_I64 && to != REGIE_I32 && to != REGIE_F32 && to != REGIE_F64) return;
   if (auto elements = infer.elements(0)) infer.content(0, *elements);
 }
@@ -90,20 +136,29 @@ KernelPtr prepare_cast(Prepare& p) {
   p.expect_result(0, p.shape(0));
   regie_elem to = target_of(p.op, p.attrs);
   if (p.out(0).elem != to) p.bad("the result must be of type " + std::string(elem_name(to)));
+  static constexpr std::string_view kRounds[] = {"up", "down", "nearest"};
+  static_assert(chunk % 8 == 0);  // packed elements of one byte are in one chunk
+  Options options{small_type(p.in(0).elem), small_type(to), {}};
+  options.how.saturate = p.attrs.integer("saturate", 1) != 0;
+  options.how.round = static_cast<SmallCast::Round>(choice(p.op, p.attrs, "round_mode", kRounds));
   Load load_chunk = nullptr;
   Store store_chunk = nullptr;
-  if (!dispatch(All(), p.in(0).elem, [&]<class T>() {
-        load_chunk = load<T>;
-        store_chunk = find_store<Wide<T>>(to);
-      }))
+  if (options.from) {
+    load_chunk = load_small;
+    store_chunk = options.from->is_float() ? find_store<double>(to) : find_store<int64_t>(to);
+  } else if (!dispatch(All(), p.in(0).elem, [&]<class T>() {
+               load_chunk = load<T>;
+               store_chunk = find_store<Wide<T>>(to);
+             })) {
     p.no_type(p.in(0).elem);
+  }
   if (!store_chunk) p.no_type(to);
   return make_kernel([=, total = sdk::count_of(p.in(0))](const Call& call) {
     Buffer buffer;
     for (int64_t at = 0; at < total; at += chunk) {
       int64_t count = std::min(chunk, total - at);
-      load_chunk(call.in<void>(0), at, count, buffer);
-      store_chunk(buffer, call.out<void>(0), at, count);
+      load_chunk(call.in<void>(0), at, count, buffer, options);
+      store_chunk(buffer, call.out<void>(0), at, count, options);
     }
   });
 }

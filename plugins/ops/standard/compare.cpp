@@ -1,5 +1,6 @@
 // Comparisons, logic on bool, and Where.
 #include "broadcast.h"
+#include "texts.h"
 
 namespace regie::ops {
 namespace {
@@ -33,6 +34,27 @@ void infer_order(const Infer& infer) {
   for (size_t i = 0; i < content.size(); ++i)
     content[i] = known_order(infer, order, (*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i]);
   infer.content(0, content);
+}
+
+// And, Or: one side may be enough.
+template <bool deciding>
+void infer_junction(const Infer& infer) {
+  infer_compare(infer);
+  auto a = infer.content(0), b = infer.content(1);
+  if ((a && a->size() != 1) || (b && b->size() != 1)) return;
+  auto is = [&](const std::optional<Shape>& side, bool value) {
+    const auto number = side ? infer.number((*side)[0]) : std::nullopt;
+    return number && (*number != 0) == value;
+  };
+  regie_dim content = deciding;
+  if (is(a, !deciding) && is(b, !deciding))
+    content = !deciding;
+  else if (!is(a, deciding) && !is(b, deciding))
+    return;
+  for (uint32_t i = 0; i < 2; ++i)  // of one element whatever the other side is
+    for (regie_dim d : infer.shape(i))
+      if (d != 1) return;
+  infer.content(0, {&content, 1});
 }
 
 struct IsEqual {
@@ -131,17 +153,21 @@ KernelPtr prepare_where(Prepare& p) {
   }
 }
 
+KernelPtr prepare_equal(Prepare& p) {
+  return p.in(0).elem == REGIE_STRING ? prepare_equal_strings(p) : prepare_compare<IsEqual, All>(p);
+}
+
 constexpr uint32_t flags = REGIE_OP_INPLACE | REGIE_OP_ELEMENTWISE;
 constexpr Op table[] = {
-    {"Equal", flags, infer_order<Order::kEqual, false>, prepare_compare<IsEqual, All>},
+    {"Equal", flags, infer_order<Order::kEqual, false>, prepare_equal},
     {"Less", REGIE_OP_ELEMENTWISE, infer_order<Order::kLess, false>, prepare_compare<IsLess, Numbers>},
     {"Greater", REGIE_OP_ELEMENTWISE, infer_order<Order::kLess, true>, prepare_compare<IsGreater, Numbers>},
     {"LessOrEqual", REGIE_OP_ELEMENTWISE, infer_order<Order::kLessOrEqual, false>,
      prepare_compare<IsLessOrEqual, Numbers>},
     {"GreaterOrEqual", REGIE_OP_ELEMENTWISE, infer_order<Order::kLessOrEqual, true>,
      prepare_compare<IsGreaterOrEqual, Numbers>},
-    {"And", flags, infer_compare, prepare_compare<Both, Types<Bool>>},
-    {"Or", flags, infer_compare, prepare_compare<Either, Types<Bool>>},
+    {"And", flags, infer_junction<false>, prepare_compare<Both, Types<Bool>>},
+    {"Or", flags, infer_junction<true>, prepare_compare<Either, Types<Bool>>},
     {"Xor", flags, infer_compare, prepare_compare<Different, Types<Bool>>},
     {"Where", flags, infer_where, prepare_where},
 };

@@ -43,16 +43,21 @@ struct Remainder {
     }
   }
 };
+// By more places than there are, or fewer than none, only what fills the places is left.
+template <class A>
+bool beyond(A places) {
+  return places < A(0) || static_cast<uint64_t>(places) >= sizeof(A) * 8;
+}
 struct ShiftLeft {
   template <class A>
   A operator()(A a, A b) const {
-    return b >= sizeof(A) * 8 ? A(0) : static_cast<A>(static_cast<uint64_t>(a) << b);
+    return beyond(b) ? A(0) : static_cast<A>(static_cast<uint64_t>(a) << b);
   }
 };
 struct ShiftRight {
   template <class A>
   A operator()(A a, A b) const {
-    return b >= sizeof(A) * 8 ? A(0) : static_cast<A>(static_cast<uint64_t>(a) >> b);
+    return beyond(b) ? static_cast<A>(a < A(0) ? -1 : 0) : static_cast<A>(a >> b);
   }
 };
 struct BitsAnd {
@@ -80,9 +85,8 @@ KernelPtr prepare_mod(Prepare& p) {
 }
 
 KernelPtr prepare_shift(Prepare& p) {
-  using Unsigned = Types<uint8_t, uint16_t, uint32_t, uint64_t>;
-  return p.attrs.text("direction", "") == "LEFT" ? prepare_binary<ShiftLeft, Unsigned>(p)
-                                                 : prepare_binary<ShiftRight, Unsigned>(p);
+  return p.attrs.text("direction", "") == "LEFT" ? prepare_binary<ShiftLeft, Ints>(p)
+                                                 : prepare_binary<ShiftRight, Ints>(p);
 }
 
 constexpr uint32_t flags = REGIE_OP_INPLACE | REGIE_OP_ELEMENTWISE;

@@ -140,7 +140,7 @@ bool dispatch(Types<T...>, regie_elem elem, F&& f) {
 }
 
 std::string_view elem_name(regie_elem elem);  // "f32"; "?" if unknown
-// 0 where elements are not whole, plain bytes (strings, 4-bit types, unknown).
+// 0 where elements are not whole, plain bytes (strings, packed types, unknown).
 uint32_t elem_size(regie_elem elem);
 
 }  // namespace regie::ops

@@ -130,6 +130,16 @@ class Call {
   T* scratch() const {
     return static_cast<T*>(call_.scratch);
   }
+  // Room for the characters of a result of strings, which stays as long as the result is read.
+  char* characters(uint32_t i, uint64_t bytes) const {
+    if (bytes == 0) return nullptr;
+    const auto count = static_cast<int64_t>(bytes);
+    void* room = call_.allocate ? call_.allocate(call_.context, i, REGIE_U8, 1, &count) : nullptr;
+    if (!room)
+      throw sdk::Failure(REGIE_OUT_OF_MEMORY,
+                         "no room for the characters of strings, " + std::to_string(bytes) + " bytes");
+    return static_cast<char*>(room);
+  }
 
  private:
   // Schemas hold at compile time; a model file may say another type, whose elements are smaller than those
@@ -253,6 +263,11 @@ std::span<const Op> signal_ops();
 std::span<const Op> quantize_ops();
 std::span<const Op> attention_ops();
 std::span<const Op> loss_ops();
+std::span<const Op> linear_attention_ops();
+std::span<const Op> deform_conv_ops();
+std::span<const Op> random_ops();
+std::span<const Op> ngram_ops();
+std::span<const Op> string_ops();
 std::span<const Op> pointwise_ops();
 
 const regie_op_kernel_table& kernel_table();  // of this plug-in

@@ -1,10 +1,11 @@
-// QuantizeLinear and DequantizeLinear (8, 16 and 32 bits; a scale a tensor, an axis or a block),
+// QuantizeLinear and DequantizeLinear (2 to 32 bits, 8-bit floats; a scale a tensor, an axis or a block),
 // DynamicQuantizeLinear, MatMulInteger, ConvInteger, QLinearMatMul and QLinearConv.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "op.h"
+#include "small_types.h"
 #include "walk.h"
 #include "window.h"
 
@@ -63,6 +64,44 @@ Scaling scaling_of(const Prepare& p, Index x, Index scale) {
   return s;
 }
 
+double scale_of(const regie_tensor& t, int64_t at);
+
+// To and from types that have no C++ type.
+KernelPtr prepare_quantize_small(Prepare& p, const Scaling& s, const SmallType& type) {
+  const bool zero = p.has(2);
+  SmallCast how;
+  how.saturate = p.attrs.integer("saturate", 1) != 0;
+  const double least = type.is_signed ? -type.greatest - 1 : 0;  // of integers
+  return p.dispatch(Join<Floats, Types<int32_t>>(), p.in(0).elem, [&]<class X>() {
+    return make_kernel([=, &type](const Call& call) {
+      s.each([&](int64_t i, int64_t at) {
+        const float q = static_cast<float>(Compute<X>(call.in<X>(0)[i])) /
+                        static_cast<float>(scale_of(call.operand(1), at));
+        double y = static_cast<double>(q);
+        if (!type.is_float()) y = std::nearbyint(y);
+        if (zero) y += decode(type, read_bits(type, call.in<void>(2), at));
+        if (!type.is_float()) y = std::isnan(y) ? 0 : std::clamp(y, least, type.greatest);
+        write_bits(type, call.out<void>(0), i, encode(type, y, how));
+      });
+    });
+  });
+}
+
+KernelPtr prepare_dequantize_small(Prepare& p, const Scaling& s, const SmallType& type) {
+  const bool zero = p.has(2);
+  return p.dispatch(Floats(), p.out(0).elem, [&]<class Y>() {
+    return make_kernel([=, &type](const Call& call) {
+      s.each([&](int64_t i, int64_t at) {
+        using A = Compute<Y>;
+        const double x = decode(type, read_bits(type, call.in<void>(0), i)) -
+                         (zero ? decode(type, read_bits(type, call.in<void>(2), at)) : 0);
+        call.out<Y>(0)[i] =
+            Y(static_cast<A>(static_cast<A>(x) * static_cast<A>(scale_of(call.operand(1), at))));
+      });
+    });
+  });
+}
+
 template <class T>
 T rounded(double x) {  // halves to the even one
   return saturated<T>(std::nearbyint(x));
@@ -90,6 +129,7 @@ KernelPtr prepare_quantize(Prepare& p) {
   const Scaling s = scaling_of(p, p.shape(0), p.shape(1));
   const bool zero = p.has(2);
   if (zero && p.in(2).elem != p.out(0).elem) p.bad("the zero point must have the result's type");
+  if (const SmallType* type = small_type(p.out(0).elem)) return prepare_quantize_small(p, s, *type);
   return p.dispatch(Join<Floats, Types<int32_t>>(), p.in(0).elem, [&]<class X>() {
     return p.dispatch(Floats(), p.in(1).elem, [&]<class S>() {
       return p.dispatch(Quantized(), p.out(0).elem, [&]<class T>() {
@@ -118,6 +158,7 @@ KernelPtr prepare_dequantize(Prepare& p) {
   const Scaling s = scaling_of(p, p.shape(0), p.shape(1));
   const bool zero = p.has(2);
   if (zero && p.in(2).elem != p.in(0).elem) p.bad("the zero point must have the input's type");
+  if (const SmallType* type = small_type(p.in(0).elem)) return prepare_dequantize_small(p, s, *type);
   return p.dispatch(Stored(), p.in(0).elem, [&]<class T>() {
     return p.dispatch(Floats(), p.in(1).elem, [&]<class S>() {
       return p.dispatch(Floats(), p.out(0).elem, [&]<class Y>() {
@@ -170,6 +211,7 @@ int64_t zero_point(const regie_tensor& t, int64_t at) {
 double scale_of(const regie_tensor& t, int64_t at) {
   double value = 0;
   if (sdk::count_of(t) == 1) at = 0;
+  if (const SmallType* type = small_type(t.elem)) return decode(*type, read_bits(*type, t.data, at));
   dispatch(Floats(), t.elem,
            [&]<class S>() { value = static_cast<double>(Compute<S>(static_cast<const S*>(t.data)[at])); });
   return value;

@@ -41,6 +41,19 @@ void infer_clip(const Infer& infer) {
   infer_same(infer);
 }
 
+// Not occurs in conditions on shapes.
+void infer_not(const Infer& infer) {
+  infer_same(infer);
+  auto content = infer.content(0);
+  if (!content) return;
+  for (regie_dim& d : *content) {
+    const auto number = infer.number(d);
+    if (!number) return;
+    d = *number == 0;
+  }
+  infer.content(0, *content);
+}
+
 // Operators whose function is one of functors.h.
 template <class F>
 KernelPtr prepare_activation(Prepare& p) {
@@ -172,7 +185,7 @@ constexpr Op table[] = {
     {"Round", flags, infer_rounding, prepare_map<Round>},
     {"Abs", flags, infer_abs, prepare_map<Abs, Numbers>},
     {"Neg", flags, infer_neg, prepare_map<Neg, SignedNumbers>},
-    {"Not", flags, infer_same, prepare_map<Not, Types<Bool>>},
+    {"Not", flags, infer_not, prepare_map<Not, Types<Bool>>},
     {"Clip", flags, infer_clip, prepare_clip},
 };
 

@@ -35,7 +35,8 @@ std::string bytes_text(uint64_t n) { return std::to_string(n) + " bytes"; }
 class KnownContent {
  public:
   KnownContent(const Dims& table, const regie_value& v) {
-    if (!v.content || (v.type.elem != REGIE_I64 && v.type.elem != REGIE_I32)) return;
+    if (!v.content || (v.type.elem != REGIE_I64 && v.type.elem != REGIE_I32 && v.type.elem != REGIE_BOOL))
+      return;
     int64_t count = 1;
     for (regie_dim d : dims_of(v.type)) {
       if (d < 0 || d > v.content_count) return;
@@ -54,21 +55,25 @@ class KnownContent {
       wide_.push_back(element);
       if (v.type.elem == REGIE_I32 && (element > INT32_MAX || element < INT32_MIN)) return;
       narrow_.push_back(static_cast<int32_t>(element));
+      flags_.push_back(element != 0);
     }
     elem_ = v.type.elem;
   }
   bool known() const { return elem_ != REGIE_ELEM_UNKNOWN; }
   regie_tensor tensor() {
-    const bool wide = elem_ == REGIE_I64;
-    void* data = wide ? static_cast<void*>(wide_.data()) : narrow_.data();
-    return {elem_,   0,    static_cast<int32_t>(dims_.size()), dims_.data(),
-            nullptr, data, wide_.size() * (wide ? 8 : 4)};
+    const bool wide = elem_ == REGIE_I64, flags = elem_ == REGIE_BOOL;
+    void* data = wide    ? static_cast<void*>(wide_.data())
+                 : flags ? static_cast<void*>(flags_.data())
+                         : narrow_.data();
+    return {elem_,   0,    static_cast<int32_t>(dims_.size()),       dims_.data(),
+            nullptr, data, wide_.size() * (wide ? 8 : flags ? 1 : 4)};
   }
 
  private:
   regie_elem elem_ = REGIE_ELEM_UNKNOWN;
   std::vector<int64_t> dims_, wide_;
   std::vector<int32_t> narrow_;
+  std::vector<uint8_t> flags_;
 };
 
 class FoldConstants {

@@ -66,7 +66,8 @@ class InsertCopies {
       const regie_node& owner = g.node(region.parent);
       for (uint32_t v : results_of(region))
         if (g.value(v).kind == REGIE_VALUE_ARGUMENT && g.value(v).owner == r)
-          hosted_.insert(uint64_t{owner.id} << 32 | (g.own_operands(owner) + g.value(v).index));
+          if (const uint32_t place = g.captured_place(g.value(v)); place != REGIE_NONE)
+            hosted_.insert(uint64_t{owner.id} << 32 | place);
     }
   }
   bool is_hosted(uint32_t node, uint32_t operand) const {
@@ -80,7 +81,7 @@ class InsertCopies {
       const uint32_t outer = g.operand_behind(*v);
       if (outer == REGIE_NONE) return kHost;
       const regie_node& owner = g.node(g.region(v->owner).parent);
-      if (is_hosted(owner.id, g.own_operands(owner) + v->index) && !is_constant(g.value(outer))) return kHost;
+      if (is_hosted(owner.id, g.captured_place(*v)) && !is_constant(g.value(outer))) return kHost;
       v = &g.value(outer);
     }
     if (is_constant(*v)) return REGIE_NONE;

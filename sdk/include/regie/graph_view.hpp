@@ -81,20 +81,31 @@ class GraphView {
   const regie_node* producer(const regie_value& v) const {
     return v.kind == REGIE_VALUE_RESULT ? &node(v.owner) : nullptr;
   }
-  // How many of a control-flow node's operands are its own; the rest are captures, one an argument of its
-  // regions.
+  // How many of a control-flow node's operands are its own (a condition; a Loop's trip count, condition and initial
+  // values); the rest are captures, one for each of the last arguments of its regions.
   uint32_t own_operands(const regie_node& owner) const {
-    uint32_t captures = 0;
-    for (uint32_t r : regions_of(owner)) captures = std::max(captures, region(r).arg_count);
-    return sv(owner.op) == "If" ? 1 : owner.operand_count - std::min(captures, owner.operand_count);
+    if (sv(owner.op) != "Loop") return 1;
+    return std::min(2 + carried_values(owner), owner.operand_count);
   }
-  // The operand of the owner that a region's argument stands for; REGIE_NONE for arguments of the graph
-  // itself.
-  uint32_t operand_behind(const regie_value& argument) const {
+  // The values that a Loop carries from one iteration to the next.
+  static uint32_t carried_values(const regie_node& loop) {
+    for (uint32_t i = 0; i < loop.attr_count; ++i)
+      if (sv(loop.attrs[i].name) == "carried" && loop.attrs[i].kind == REGIE_ATTR_INT)
+        return static_cast<uint32_t>(std::clamp<int64_t>(loop.attrs[i].v.i, 0, loop.operand_count));
+    return 0;
+  }
+  // The place among its owner's operands of the outer value that a region's argument stands for; REGIE_NONE for
+  // arguments of the graph itself, and for what a Loop hands to its body.
+  uint32_t captured_place(const regie_value& argument) const {
     const regie_region& r = region(argument.owner);
     if (r.parent == REGIE_NONE) return REGIE_NONE;
     const regie_node& owner = node(r.parent);
-    return owner.operands[own_operands(owner) + argument.index];
+    const uint32_t own = own_operands(owner), first = sv(owner.op) == "Loop" ? own : 0;
+    return argument.index < first ? REGIE_NONE : own + argument.index - first;
+  }
+  uint32_t operand_behind(const regie_value& argument) const {
+    const uint32_t place = captured_place(argument);
+    return place == REGIE_NONE ? REGIE_NONE : node(region(argument.owner).parent).operands[place];
   }
   // The regions whose nodes become tasks: the graph's own and those of control flow, owners first.
   std::vector<uint32_t> task_regions() const {

@@ -170,6 +170,14 @@ class Patch {
   void close_region(std::span<const uint32_t> results) {
     check(api_->close_region(edit_, static_cast<uint32_t>(results.size()), results.data()));
   }
+  // Moves the nodes of region `which` of `node` before it, its arguments bound to `args`; the region's results.
+  // `node` is to be removed by this patch.
+  std::vector<uint32_t> inline_region(uint32_t node, uint32_t which, std::span<const uint32_t> args) {
+    const GraphView& g = context_.graph();
+    std::vector<uint32_t> results(g.region(g.node(node).regions[which]).result_count, REGIE_NONE);
+    check(api_->inline_region(edit_, node, which, args.data(), results.data()));
+    return results;
+  }
   void replace(uint32_t old_value, uint32_t new_value) { check(api_->replace(edit_, old_value, new_value)); }
   void remove(uint32_t node) { check(api_->remove(edit_, node)); }
   void set_operand(uint32_t node, uint32_t operand, uint32_t value) {

@@ -106,10 +106,18 @@ class ReferenceKernel {
     if (state_) op_.table->release(state_);
   }
   uint64_t scratch_bytes() const { return scratch_bytes_; }
-  // Allocates nothing. `words`: of a failure.
+  // Gives a kernel memory for a result (op_kernel.h). Asked for elements of u8 where the result is of strings, it
+  // gives room for their characters, which must stay as long as the result is read.
+  struct Room {
+    void* (*allocate)(void* context, uint32_t result, regie_elem elem, int32_t rank, const int64_t* dims) = nullptr;
+    void* context = nullptr;
+  };
+  // Allocates nothing itself. `words`: of a failure.
   regie_status run(const WordCatcher& catcher, const regie_tensor* operands, regie_tensor* results,
-                   void* scratch, std::string* words) const {
+                   void* scratch, std::string* words, const Room& room) const {
     regie_op_call call{};
+    call.allocate = room.allocate;
+    call.context = room.context;
     call.struct_size = sizeof call;
     call.operands = operands;
     call.results = results;
@@ -117,6 +125,10 @@ class ReferenceKernel {
     regie_status code = op_.table->run(state_, catcher.host(), &call);
     if (code != REGIE_OK) *words = catcher.take();
     return code;
+  }
+  regie_status run(const WordCatcher& catcher, const regie_tensor* operands, regie_tensor* results,
+                   void* scratch, std::string* words) const {
+    return run(catcher, operands, results, scratch, words, Room());
   }
 
  private:

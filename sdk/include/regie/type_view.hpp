@@ -25,6 +25,9 @@ inline bool same_type(const regie_type& a, const regie_type& b) {
 // Bits of an element; 0 for strings and unknown types.
 constexpr uint32_t elem_bits(regie_elem e) {
   switch (e) {
+    case REGIE_U2:
+    case REGIE_I2:
+      return 2;
     case REGIE_U4:
     case REGIE_I4:
     case REGIE_F4E2M1:
@@ -37,6 +40,7 @@ constexpr uint32_t elem_bits(regie_elem e) {
     case REGIE_F8E4M3FNUZ:
     case REGIE_F8E5M2:
     case REGIE_F8E5M2FNUZ:
+    case REGIE_F8E8M0:
       return 8;
     case REGIE_U16:
     case REGIE_I16:

@@ -101,7 +101,7 @@ class Model {
     for (const regie_port& p : in_) in_names_.push_back(nb::str(p.name));
     for (const regie_port& p : out_) {
       out_names_.push_back(nb::str(p.name));
-      bool fixed = !below_a_byte(p.elem);
+      bool fixed = has_own_bytes(p.elem);
       for (int32_t k = 0; k < p.rank; ++k) fixed = fixed && p.dims[k] >= 0;
       out_fixed_.push_back(fixed);
     }

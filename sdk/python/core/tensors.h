@@ -15,7 +15,7 @@ namespace regie::python {
 namespace nb = nanobind;
 
 // The NumPy dtype of an element type; those that NumPy lacks come from ml_dtypes.
-// Raises TypeError where neither has one (strings, complex numbers of half size ...).
+// Strings are objects of type str. Raises TypeError where there is none.
 nb::object dtype_of(regie_elem elem);
 std::string name_of(regie_elem elem);
 
@@ -35,14 +35,19 @@ class Argument {
   nb::object array_;
   std::unique_ptr<Buffer> buffer_;
   std::vector<int64_t> dims_;
-  std::vector<uint8_t> packed_;  // of types below a byte
+  std::vector<uint8_t> packed_;   // of types below a byte
+  std::vector<regie_str> texts_;  // of strings; their characters belong to `strings_`
+  nb::object strings_;
+  void describe(const regie_port& port);
+  void read_strings();
   regie_tensor tensor_{};
 };
 
 // A new array of the tensor's type and shape with a copy of its elements.
 nb::object to_array(const regie_tensor& tensor);
-// A new array without content, and the tensor that is its bytes. Not for types below a byte.
+// A new array without content, and the tensor that is its bytes. For types whose arrays have Regie's bytes:
+// neither packed ones nor strings.
 nb::object new_array(regie_elem elem, int32_t rank, const int64_t* dims, regie_tensor* tensor);
-bool below_a_byte(regie_elem elem);
+bool has_own_bytes(regie_elem elem);
 
 }  // namespace regie::python

@@ -40,7 +40,10 @@ enum {
   REGIE_F8E5M2FNUZ = 20,
   REGIE_U4 = 21,
   REGIE_I4 = 22,
-  REGIE_F4E2M1 = 23
+  REGIE_F4E2M1 = 23,
+  REGIE_F8E8M0 = 24, /* powers of two, no sign; 0xff is NaN */
+  REGIE_U2 = 25,
+  REGIE_I2 = 26
 };
 
 /* A dimension: >= 0 is a constant; < 0 (but not REGIE_DIM_UNKNOWN) is a handle of an expression in the
@@ -73,7 +76,7 @@ typedef struct regie_type {
   regie_format origin_format; /* how the framework meant the dimensions */
 } regie_type;
 
-/* Dense data with concrete dimensions. Sub-byte types are packed two an element byte, low nibble first.
+/* Dense data with concrete dimensions. Sub-byte types are packed, two or four a byte, low bits first.
  * Strings: `data` points to regie_str[count]. `strides` in elements, NULL: row-major. */
 typedef struct regie_tensor {
   regie_elem elem;

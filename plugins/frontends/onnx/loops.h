@@ -1,0 +1,73 @@
+// Loop and Scan of the model as the canonical Loop (docs/graph.md): its region with arguments and captures,
+// and its operands. nodes.cpp makes the node itself.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "builder.h"
+
+namespace regie::onnx {
+
+// The region of a Loop while it is built: first what goes in is told, then it is opened, built and closed.
+class LoopRegion {
+ public:
+  static constexpr size_t kDirect = SIZE_MAX;  // a constant: the region reads it as it is
+  LoopRegion(Builder& builder, const Scope& scope, const Body& outer, uint32_t node, const Body& body);
+  static const Body& body_of(Context& context, const Body& outer, uint32_t node);
+
+  // Carried values first. Both give the place among all that goes in; argument() counts two before them.
+  void carry(uint32_t value, const std::string& name);
+  size_t capture(uint32_t value, std::string_view name);
+  void open(const wire::ValueInfo* number, const wire::ValueInfo* condition);
+  uint32_t argument(size_t i) const { return args_[i]; }
+  void bind(const std::string& name, uint32_t value);
+  std::vector<uint32_t> build();  // the values of the body's outputs
+  uint32_t unwrapped(std::string_view name) const;
+  void close(const std::vector<uint32_t>& results) { builder_.close_region(results); }
+
+  uint32_t id() const { return region_; }
+  std::vector<uint32_t> operands(uint32_t trips, uint32_t condition) const;
+
+ private:
+  struct Argument {
+    uint32_t value;
+    std::string_view name;
+  };
+  void add(uint32_t value, std::string_view name);
+
+  Builder& builder_;
+  Context& context_;
+  const NodeRef& ref_;
+  const Body& body_;
+  Scope inner_;
+  std::vector<Argument> arguments_;
+  size_t carried_ = 0;
+  std::vector<std::pair<std::string_view, size_t>> by_name_;
+  std::vector<uint32_t> args_;
+  uint32_t region_ = REGIE_NONE;
+};
+
+struct LoopNode {
+  std::vector<uint32_t> operands;
+  uint32_t region;
+  int64_t carried;
+  size_t results;
+};
+
+struct ScanNode {
+  LoopNode loop;
+  std::vector<int64_t> axes, directions;  // of what is collected
+  // The node (op empty: none) that brings collected value `which` into its order and onto its axis.
+  uint32_t arranged(Translation& t, size_t which, uint32_t value, std::string_view* op,
+                    std::vector<uint32_t>* in, std::vector<Attribute>* attrs) const;
+};
+
+LoopNode loop_node(Builder& builder, Translation& t, const Scope& scope, const Body& outer, uint32_t index);
+ScanNode scan_node(Builder& builder, Translation& t, const Scope& scope, const Body& outer, uint32_t index);
+
+}  // namespace regie::onnx
