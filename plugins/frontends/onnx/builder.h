@@ -62,6 +62,10 @@ class Builder {
   uint32_t open_region(std::string_view name, const std::vector<regie_type>& types,
                        const std::vector<regie_str>& names, uint32_t* args);
   void close_region(const std::vector<uint32_t>& results);
+  // Throws away the region that is open, and those closed beside it that no node has taken.
+  void abandon_region() { Context::check(api().abandon(edit())); }
+  // A dimension that only the run tells.
+  regie_dim late_dim(const std::string& wanted);
   // Initializers and nodes of a graph; inputs are bound in the scope already.
   void build(const Body& body, Scope* scope);
   // What the condition of an If is at these shapes, where it is known.

@@ -196,6 +196,11 @@ void Builder::close_region(const std::vector<uint32_t>& results) {
   Context::check(api().close_region(edit(), static_cast<uint32_t>(results.size()), results.data()));
 }
 
+regie_dim Builder::late_dim(const std::string& wanted) {
+  const regie_import* import = context_.import;
+  return import->host->dim_symbol(import->dims, sdk::str(fresh_name(wanted)), 0, INT64_MAX, 1);
+}
+
 bool Builder::is_constant(uint32_t id) const {
   const uint32_t kind = value(id).kind;
   return kind == REGIE_VALUE_CONSTANT || kind == REGIE_VALUE_WEIGHT;
