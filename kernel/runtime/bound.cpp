@@ -141,6 +141,11 @@ class Binder {
       return {};
     }
     const TaskPlan& plan = bound_->plan->tasks[p][t];
+    if (!plan.failure.ok()) {
+      s.kind = Step::kImpossible;
+      s.failure = &plan.failure;
+      return {};
+    }
     if (!plan.executable) return {};
     s.kind = Step::kLaunch;
     s.executable = plan.executable.get();

@@ -65,7 +65,7 @@ struct LoopPlan {
 };
 
 struct Step {
-  enum Kind : uint8_t { kNothing, kLaunch, kCopy, kIf, kLoop };
+  enum Kind : uint8_t { kNothing, kLaunch, kCopy, kIf, kLoop, kImpossible };
   Kind kind = kNothing;
   bool signals = false;   // somebody waits for it on another stream
   uint8_t direction = 0;  // kCopy: REGIE_COPY_*
@@ -73,6 +73,7 @@ struct Step {
   const Device* device = nullptr;
   RunStream* stream = nullptr;
   const regie_executable* executable = nullptr;
+  const Status* failure = nullptr;  // kImpossible
   regie_launch launch{};  // kCopy: operands[0] to results[0]
   std::span<Step*const> host_waits, fence_waits;
   std::unique_ptr<LoopPlan> loop;

@@ -75,6 +75,8 @@ Status RunState::run_program(Bound& bound, uint32_t program) {
       REGIE_TRY(run_branch(bound, step));
     else if (step.kind == Step::kLoop)
       REGIE_TRY(run_loop(bound, step));
+    else if (step.kind == Step::kImpossible)
+      return *step.failure;
     else
       REGIE_TRY(issue(step));
   }

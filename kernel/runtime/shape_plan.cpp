@@ -37,8 +37,14 @@ class Planner {
       plan_->tasks[p].resize(model_.programs[p].tasks.size());
       for (uint32_t t = 0; t < model_.programs[p].tasks.size(); ++t)
         if (model_.programs[p].tasks[t].kind == TaskKind::kLaunch &&
-            !core_.late.task(model_.programs[p].tasks[t]))
-          REGIE_TRY(prepare(p, t));
+            !core_.late.task(model_.programs[p].tasks[t])) {
+          Status status = prepare(p, t);
+          const bool shapes = status.code() == REGIE_INVALID_INPUT || status.code() == REGIE_INVALID_MODEL ||
+                              status.code() == REGIE_UNSUPPORTED;
+          // A branch that cannot be at these shapes need not be taken.
+          if (!status.ok() && (p == 0 || !shapes)) return status;
+          plan_->tasks[p][t].failure = std::move(status);
+        }
     }
     REGIE_ASSIGN(Placement placement, place_buffers(model_, plan_->shapes, scratch_needed_));
     Status placed = core_.options.check_plans ? check_placement(model_, placement, plan_->bytes) : Status();
