@@ -105,13 +105,18 @@ Result<int64_t> CompileState::reference_value(regie_dim dim) const {
   return graph->dims().evaluate(dim, symbol_values);
 }
 
-bool CompileState::is_late_node(uint32_t node) const {
-  const Graph& g = *graph;
+bool CompileState::has_late_types(uint32_t node) const {
+  for (auto list : {graph->operands(node), graph->results(node)})
+    for (uint32_t v : list)
+      if (v != REGIE_NONE && is_late(graph->dims(), graph->value(v).type)) return true;
+  return false;
+}
+
+bool CompileState::is_late_node(uint32_t node) const {  const Graph& g = *graph;
+  if (has_late_types(node)) return true;
   for (auto list : {g.operands(node), g.results(node)})
     for (uint32_t v : list)
-      if (v != REGIE_NONE &&
-          (is_late(g.dims(), g.value(v).type) || is_late(g.dims(), g.value(storage_of(v)).type)))
-        return true;
+      if (v != REGIE_NONE && is_late(g.dims(), g.value(storage_of(v)).type)) return true;
   auto late = ops->late_dims(g, node);
   return !late.ok() || !late->empty();
 }
@@ -133,14 +138,17 @@ uint32_t CompileState::storage_of(uint32_t value) const {
 }
 
 Result<NodeShapes> NodeShapes::make(const CompileState& state, uint32_t node) {
-  NodeShapes shapes;
-  const Graph& g = *state.graph;
+  NodeShapes shapes;  const Graph& g = *state.graph;
+  const bool untried = state.untried.count(node) != 0;
   auto add = [&](uint32_t value, std::vector<regie_tensor>* list) -> Status {
     list->emplace_back();
     if (value == REGIE_NONE) return {};
     const regie_value& v = g.value(value);
-    std::vector<int64_t> dims;
-    for (int32_t d = 0; d < v.type.rank; ++d) {
+    std::vector<int64_t> dims;    for (int32_t d = 0; d < v.type.rank; ++d) {
+      if (untried && is_late(g.dims(), v.type.dims[d])) {
+        dims.push_back(-1);
+        continue;
+      }
       REGIE_ASSIGN(int64_t n, state.reference_value(v.type.dims[d]));
       if (n < 0 && is_late(g.dims(), v.type.dims[d])) n = 0;
       if (n < 0)
@@ -155,8 +163,7 @@ Result<NodeShapes> NodeShapes::make(const CompileState& state, uint32_t node) {
     regie_tensor& t = list->back();
     t.elem = v.type.elem;
     t.rank = v.type.rank;
-    t.dims = shapes.dims_.back().data();
-    t.bytes = elem_bytes(t.elem, static_cast<uint64_t>(element_count(shapes.dims_.back())));
+    t.dims = shapes.dims_.back().data();    t.bytes = untried ? 0 : elem_bytes(t.elem, static_cast<uint64_t>(element_count(shapes.dims_.back())));
     if (g.is_constant(value) && v.data) t.data = v.data->data;
     return {};
   };

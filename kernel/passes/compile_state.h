@@ -103,6 +103,9 @@ struct CompileState {
     if (manifest) used_plugins.insert(manifest->name + " " + manifest->version);
   }
 
+  // Nodes whose sizes at the reference values of data-dependent symbols do not go together, as those values
+  // are guesses: engines answer for them without trying.
+  std::set<uint32_t> untried;
   std::vector<std::optional<CompiledKernel>> kernels;  // by node
   std::vector<RegionSchedule> schedule;                // by region
   std::vector<PlannedBuffer> buffers;
@@ -120,6 +123,7 @@ struct CompileState {
   // Do its operands or results have sizes, or lie in memory, that only the run tells? Such a node's scratch
   // and what it makes are not in the plan.
   bool is_late_node(uint32_t node) const;
+  bool has_late_types(uint32_t node) const;
   // The base of the chain of aliases, and through region arguments to the operand that the owner hands in.
   uint32_t storage_of(uint32_t value) const;
 
@@ -128,7 +132,8 @@ struct CompileState {
 };
 
 // Concrete shapes of a node at the reference binding, with constants' data: what engines are asked and
-// compile with. Dimensions of results that the node itself makes known when it runs are -1.
+// compile with. Dimensions of results that the node itself makes known when it runs are -1; of an untried
+// node, all that only the run tells are.
 class NodeShapes {
  public:
   static Result<NodeShapes> make(const CompileState& state, uint32_t node);

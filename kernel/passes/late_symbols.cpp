@@ -49,10 +49,14 @@ bool settle_late_dims(Graph& graph, uint32_t value, int32_t rank, regie_dim* dim
     if (dims[d] == REGIE_DIM_UNKNOWN) {
       dims[d] = symbol ? before : make_symbol(graph, value, d, before);
       if (dims[d] == REGIE_DIM_UNKNOWN) return false;
-    } else if (symbol && dims[d] >= 0) {
-      const std::string name = symbol->name;
-      if (graph.dims().symbol(name, dims[d], dims[d], true) == REGIE_DIM_UNKNOWN) return false;
+      continue;
     }
+    // A number on one side and a symbol on the other.
+    const regie_dim number = std::max(dims[d], before);
+    if (!symbol && dims[d] < 0) symbol = late_symbol(graph.dims(), dims[d]);
+    if (!symbol || number < 0 || std::min(dims[d], before) >= 0) continue;
+    const std::string name = symbol->name;
+    if (graph.dims().symbol(name, number, number, true) == REGIE_DIM_UNKNOWN) return false;
   }
   return true;
 }

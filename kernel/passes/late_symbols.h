@@ -10,7 +10,7 @@ namespace regie {
 // Puts symbols in the place of the open dimensions among `dims`, about to become those of `value`. One that
 // the value has already stays, so that inferring again changes nothing; one whose size the value's type says
 // is held to that size, which the run then checks. Where the value had such a symbol and its size is known
-// now, the symbol is. False if the two contradict each other.
+// now, or is said to be a number, so is the symbol. False if the two contradict each other.
 bool settle_late_dims(Graph& graph, uint32_t value, int32_t rank, regie_dim* dims);
 
 // Does any dimension depend on a data-dependent symbol?

@@ -42,6 +42,26 @@ double transfer_ns(const regie_placement_problem* self, uint32_t from, uint32_t 
   return from == to ? 0.0 : t.latency_ns + static_cast<double>(bytes) / t.bytes_per_ns;
 }
 
+Status ask_engines(CompileState& state, uint32_t node, std::vector<regie_answer>& answers,
+                   std::string* reasons) {
+  REGIE_ASSIGN(const NodeShapes shapes, NodeShapes::make(state, node));
+  const regie_engine_shapes s = shapes.get();
+  for (size_t e = 0; e < answers.size(); ++e) {
+    regie_answer& a = answers[e];
+    EngineInstance& engine = state.engines[e];
+    Status status = call_plugin("engine '" + engine.name + "'", [&] {
+      return engine.table->ask(engine.engine, &state.graph->view(), node, &s, &a);
+    });
+    // Sizes that are guesses may not go together, which says nothing about the model.
+    const bool guessed = status.code() == REGIE_INVALID_INPUT && state.has_late_types(node);
+    if (!status.ok() && !guessed) return status;
+    reasons[e] = guessed ? status.message() : std::string(view(a.reason));
+    if (guessed) a = {};
+    a.reason = str(reasons[e]);
+  }
+  return {};
+}
+
 // Values live where they are produced; arguments and results of the graph, and everything that control flow
 // hands over, in the host's space. Constants have none: they are uploaded when a model is loaded.
 void set_spaces(CompileState& state) {
@@ -95,17 +115,12 @@ Status run_placer(CompileState& state, const Provider<regie_placer_table>& place
     if (is_control_flow(g.node(ids[i]))) {
       node.forced_engine = host_engine;
       for (regie_answer& a : p.answers[i]) a.reason = interned("control flow runs on the host");
-    } else {
-      REGIE_ASSIGN(NodeShapes shapes, NodeShapes::make(state, ids[i]));
-      regie_engine_shapes s = shapes.get();
-      for (size_t e = 0; e < engines; ++e) {
-        regie_answer& a = p.answers[i][e];
-        EngineInstance& engine = state.engines[e];
-        REGIE_TRY(call_plugin("engine '" + engine.name + "'",
-                              [&] { return engine.table->ask(engine.engine, &g.view(), ids[i], &s, &a); }));
-        std::string& reason = p.reasons[i * engines + e];
-        reason = view(a.reason);
-        a.reason = str(reason);
+    } else {      REGIE_TRY(ask_engines(state, ids[i], p.answers[i], &p.reasons[i * engines]));
+      const bool some =
+          std::any_of(p.answers[i].begin(), p.answers[i].end(), [](const regie_answer& a) { return a.can; });
+      if (!some && state.has_late_types(ids[i])) {
+        state.untried.insert(ids[i]);
+        REGIE_TRY(ask_engines(state, ids[i], p.answers[i], &p.reasons[i * engines]));
       }
     }
     p.nodes.push_back(node);

@@ -60,8 +60,8 @@ def page(operators, newest):
             line = ""
         line += n + (", " if n != missing[-1] else ".")
     lines += [line, "",
-              "How many elements NonZero and Compress pick must be known when the model is compiled: their input or condition is constant, or",
-              "computed from shapes. The scales of Resize, the axis and length of DFT and the step of STFT must be constant likewise."]
+              "Sizes, axes and counts may be computed when the model runs ([late-shapes.md](late-shapes.md)); the rank of each tensor must be",
+              "known when it is compiled."]
     return "\n".join(lines) + "\n"
 
 

@@ -55,6 +55,21 @@ def indexing(writer, v):
         condition = v.rng.integers(0, 2, shape[axis]).astype(bool)
         writer.add("Compress", [v.distinct("f32", shape), condition], axis=axis)
         writer.add("Compress", [v.distinct("i64", shape), condition], reference=False)
+        few = np.round(v.tensor(v.choose(["f32", "i64", "f64"]), shape, -2, 2))
+        # onnx.reference keeps numpy's order of inverse indices along an axis.
+        writer.add("Unique", [few], results=4, sorted=v.flag(), reference=False)
+        writer.add("Unique", [few.reshape(-1)], results=4, omitted=v.choose([(), (1,), (2, 3)]), axis=0, reference=False)
+        rows = np.round(v.tensor("f32", (v.integer(2, 6), v.integer(1, 3)), 0, 1))
+        writer.add("Unique", [rows], results=4, sorted=v.flag(), axis=0, reference=False)
+        writer.add("Unique", [rows], results=4, sorted=v.flag(), axis=1, reference=False)
+        batch, classes, boxes = v.integer(1, 2), v.integer(1, 3), v.integer(1, 12)
+        corners = v.tensor("f32", (batch, boxes, 4), 0, 1)
+        centred = np.concatenate([corners[..., :2], 0.2 + corners[..., 2:] / 2], axis=-1)
+        limits = [np.array(v.choose([[0], [2], [100]]), I64), np.array([v.choose([0.0, 0.2, 0.5])], np.float32),
+                  np.array([v.choose([0.0, 0.4])], np.float32)][: v.integer(0, 3)]
+        scores = v.tensor("f32", (batch, classes, boxes), 0, 1)
+        writer.add("NonMaxSuppression", [corners, scores, *limits], reference=False)
+        writer.add("NonMaxSuppression", [centred, scores, *limits], center_point_box=1, reference=False)
     for _ in range(10):
         batch, rows, size = v.integer(1, 3), v.integer(1, 3), v.integer(3, 6)
         cache, update = v.distinct("f32", (batch, 2, size, 3)), v.tensor("f32", (batch, 2, rows, 3))

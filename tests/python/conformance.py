@@ -30,7 +30,17 @@ KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted", "light")
 SECONDS = 120
 # Tests whose expected values are less exact than the suite's tolerance: the absolute tolerance that they are good for, and why.
 INEXACT = {
+    "test_dft_inverse": (1e-6, "expected is NumPy's rounding in single precision where the exact value is 0"),
     "test_dft_inverse_opset19": (1e-6, "expected is NumPy's rounding in single precision where the exact value is 0"),
+    "test_attention_4d_causal_fp16_expanded": (5e-4, "expected is made in half precision, a unit off, and further from the exact value than ours"),
+}
+
+# Tests that contradict the operator's text, and how. They stay on the list, as wrong.
+DISPUTED = {
+    f"test_resize_downsample_scales_{mode}_align_corners":
+        "the text divides by the length of the resized axis less one, as ONNX Runtime and PyTorch do; expected is made with the "
+        "length times the scale, which is no whole number"
+    for mode in ("linear", "cubic")
 }
 
 
@@ -232,7 +242,8 @@ def main():
             for line in lines(found[engine]):
                 print(f"{engine} {line}")
     if arguments.write:
-        bad = [line for line in lines(found["regie"]) if not line.split(": ")[1].startswith("refused")]
+        bad = [line for line in lines(found["regie"])
+               if not line.split(": ")[1].startswith("refused") and line.split(": ")[0].split()[1] not in DISPUTED]
         if bad:
             sys.exit("wrong or crashed tests do not go on a list, they are mended:\n" + "\n".join(bad))
         with open(arguments.write + ".new", "w") as f:

@@ -37,6 +37,8 @@ bool is_parameter(const std::string& op, size_t operand) {
                                                                         {"Tile", {1}},
                                                                         {"TopK", {1}},
                                                                         {"NonZero", {0}},
+                                                                        {"Unique", {0}},
+                                                                        {"NonMaxSuppression", {0, 1, 2, 3, 4}},
                                                                         {"Compress", {1}},
                                                                         {"MaxUnpool", {2}},
                                                                         {"Col2Im", {1, 2}},
@@ -418,7 +420,7 @@ TEST_F(OpsCases, WhatIsKnownWithoutDataIsRight) {
     }
   }
   for (const char* op :
-       {"Expand", "NonZero", "Compress", "Reshape", "TopK", "Slice", "Pad", "Range", "ReduceSum"})
+       {"Expand", "NonZero", "Unique", "NonMaxSuppression", "Compress", "Reshape", "TopK", "Slice", "Pad", "Range", "ReduceSum"})
     EXPECT_GT(open[op], 0) << op;
 }
 

@@ -50,7 +50,7 @@ uint64_t tensor_bytes(const regie_tensor& t) {
          8;
 }
 
-constexpr const char* kTellsShape = "its result's shape depends on data";
+constexpr const char* kUntried = "its sizes are known only when the model runs";
 
 // A node at its reference shapes.
 struct Work {
@@ -59,14 +59,14 @@ struct Work {
         op(regie::sdk::sv(node.op)),
         attrs(node.attrs, node.attrs + node.attr_count),
         operands(shapes.operands, shapes.operands + node.operand_count),
-        results(shapes.results, shapes.results + node.result_count) {
-    for (regie_tensor& t : results)
-      if (std::any_of(t.dims, t.dims + t.rank, [](int64_t d) { return d < 0; })) {
-        tells_shape = true;
-        kept_dims.emplace_back(t.dims, t.dims + t.rank);
-        for (int64_t& d : kept_dims.back()) d = std::max<int64_t>(d, 1);
-        t.dims = kept_dims.back().data();
-      }
+        results(shapes.results, shapes.results + node.result_count) {    for (std::vector<regie_tensor>* list : {&operands, &results})
+      for (regie_tensor& t : *list)
+        if (std::any_of(t.dims, t.dims + t.rank, [](int64_t d) { return d < 0; })) {
+          untried = true;
+          kept_dims.emplace_back(t.dims, t.dims + t.rank);
+          for (int64_t& d : kept_dims.back()) d = std::max<int64_t>(d, 1);
+          t.dims = kept_dims.back().data();
+        }
     for (uint32_t i = 0; i < node.operand_count; ++i)
       formats.operands.push_back(
           node.operands[i] == REGIE_NONE ? kPlainFormat : graph->values[node.operands[i]].type.format);
@@ -93,7 +93,7 @@ struct Work {
   }
   Attrs attributes() const { return Attrs(node); }
   Operation describe() const {
-    if (tells_shape) throw Failure(REGIE_UNSUPPORTED, kTellsShape);
+    if (untried) throw Failure(REGIE_UNSUPPORTED, kUntried);
     if (empty) throw Failure(REGIE_UNSUPPORTED, "a tensor has no element at the reference shapes");
     Operation made = host_cpu::describe(op, attributes(), operands.data(), node.operand_count, results.data(),
                                         node.result_count);
@@ -101,7 +101,7 @@ struct Work {
     return made;
   }
   NativePtr native(uint32_t threads) const {
-    if (tells_shape) throw Failure(REGIE_UNSUPPORTED, kTellsShape);
+    if (untried) throw Failure(REGIE_UNSUPPORTED, kUntried);
     if (empty) throw Failure(REGIE_UNSUPPORTED, "a tensor has no element at the reference shapes");
     return make_native(native_request(op, attributes(), operands.data(), results.data(), formats, threads));
   }
@@ -111,10 +111,9 @@ struct Work {
   std::vector<regie_tensor> operands, results;
   Formats formats;
   double bytes = 0, elements = 0;
-  bool empty = false;
-  // A dimension of a result (-1) is known only when the operands' data are: there is nothing to try, and the
-  // device gets the data when it prepares the kernel.
-  bool tells_shape = false;
+  bool empty = false;  // A dimension (-1) is known only when the model runs: there is nothing to try. Where it is one of the result
+  // alone, the device gets the operands' data when it prepares the kernel.
+  bool untried = false;
   std::deque<std::vector<int64_t>> kept_dims;
 };
 
@@ -193,15 +192,15 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
       e->reason = std::move(reason);
       answer->reason = regie::sdk::str(e->reason);
     };
-    if (work.tells_shape) {
+    if (work.untried) {
       const bool own = find_native(work.op) != nullptr;
       const bool can = !work.node.region_count && regie::sdk::find_reference(e->catcher, work.op);
       answer->reference = can && !own;
       constexpr double kFlopsAnElement = 4;
       return say(can, kFlopsAnElement * work.elements / s.reference_flops_per_ns,
                  !can  ? "no plug-in has a reference kernel for " + std::string(work.op)
-                 : own ? "a kernel of our own, made when the shape is known"
-                       : "reference kernel, made when the shape is known");
+                 : own ? "a kernel of our own, made when the sizes are known"
+                       : "reference kernel, made when the sizes are known");
     }
     std::string why_not;
     if (is_lowered(work.op)) {
@@ -422,7 +421,7 @@ regie_status compile(regie_engine* e, const regie_engine_compile* request) {
   return regie::sdk::guard(e->host, [&] {
     Width width(request->threads);
     Work work(request->graph, request->node, request->shapes);
-    if (work.tells_shape) return emit_untried(*e, *request, work);
+    if (work.untried) return emit_untried(*e, *request, work);
     std::optional<Choice> choice;
     if (is_lowered(work.op)) {
       try {
@@ -455,7 +454,7 @@ uint32_t formats(regie_engine* e, const regie_graph* graph, uint32_t node, const
       if (!e->gains) return 0;
     }
     const Work work(graph, node, *shapes);
-    if (work.tells_shape) return 0;
+    if (work.untried) return 0;
     const std::vector<regie_format_wish> all =
         list_wishes({e->dnnl.get(), e->lowered, e->settings, *graph, work.node, work.op, work.operands,
                      work.results, work.empty, e->catcher});

@@ -27,13 +27,14 @@ struct regie_engine {
 namespace null_backend {
 namespace {
 
-// Its result's dimensions are known only when its operands' data are (-1): there is nothing to try, and a
-// device gets the data when it prepares the kernel.
-bool tells_shape(const regie_node& node, const regie_engine_shapes& shapes) {
-  for (uint32_t r = 0; r < node.result_count; ++r)
-    for (int32_t d = 0; d < shapes.results[r].rank; ++d)
-      if (shapes.results[r].dims[d] < 0) return true;
-  return false;
+// A dimension (-1) is known only when the model runs: there is nothing to try. Where it is one of the result
+// alone, the device gets the operands' data when it prepares the kernel.
+bool untried(const regie_node& node, const regie_engine_shapes& shapes) {
+  auto open = [](const regie_tensor& t) {
+    return std::any_of(t.dims, t.dims + t.rank, [](int64_t d) { return d < 0; });
+  };
+  return std::any_of(shapes.operands, shapes.operands + node.operand_count, open) ||
+         std::any_of(shapes.results, shapes.results + node.result_count, open);
 }
 
 // Why not, or the scratch of the kernel that shows that it can.
@@ -48,7 +49,7 @@ uint64_t try_kernel(const regie_engine& e, const regie_node& node, const regie_e
   auto reference = regie::sdk::find_reference(e.catcher, op);
   if (!reference) refuse("no plug-in has a reference kernel for " + std::string(op));
   if (reference->flags() & REGIE_OP_DYNAMIC_RESULT) refuse("a result's shape is known only after it has run");
-  if (tells_shape(node, shapes)) return 0;
+  if (untried(node, shapes)) return 0;
   return regie::sdk::ReferenceKernel(e.catcher, *reference, op, {node.attrs, node.attrs + node.attr_count},
                                      shapes.operands, node.operand_count, shapes.results, node.result_count)
       .scratch_bytes();
