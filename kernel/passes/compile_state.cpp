@@ -112,7 +112,8 @@ bool CompileState::has_late_types(uint32_t node) const {
   return false;
 }
 
-bool CompileState::is_late_node(uint32_t node) const {  const Graph& g = *graph;
+bool CompileState::is_late_node(uint32_t node) const {
+  const Graph& g = *graph;
   if (has_late_types(node)) return true;
   for (auto list : {g.operands(node), g.results(node)})
     for (uint32_t v : list)
@@ -138,13 +139,15 @@ uint32_t CompileState::storage_of(uint32_t value) const {
 }
 
 Result<NodeShapes> NodeShapes::make(const CompileState& state, uint32_t node) {
-  NodeShapes shapes;  const Graph& g = *state.graph;
+  NodeShapes shapes;
+  const Graph& g = *state.graph;
   const bool untried = state.untried.count(node) != 0;
   auto add = [&](uint32_t value, std::vector<regie_tensor>* list) -> Status {
     list->emplace_back();
     if (value == REGIE_NONE) return {};
     const regie_value& v = g.value(value);
-    std::vector<int64_t> dims;    for (int32_t d = 0; d < v.type.rank; ++d) {
+    std::vector<int64_t> dims;
+    for (int32_t d = 0; d < v.type.rank; ++d) {
       if (untried && is_late(g.dims(), v.type.dims[d])) {
         dims.push_back(-1);
         continue;
@@ -163,7 +166,8 @@ Result<NodeShapes> NodeShapes::make(const CompileState& state, uint32_t node) {
     regie_tensor& t = list->back();
     t.elem = v.type.elem;
     t.rank = v.type.rank;
-    t.dims = shapes.dims_.back().data();    t.bytes = untried ? 0 : elem_bytes(t.elem, static_cast<uint64_t>(element_count(shapes.dims_.back())));
+    t.dims = shapes.dims_.back().data();
+    t.bytes = untried ? 0 : elem_bytes(t.elem, static_cast<uint64_t>(element_count(shapes.dims_.back())));
     if (g.is_constant(value) && v.data) t.data = v.data->data;
     return {};
   };

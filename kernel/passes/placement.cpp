@@ -115,7 +115,8 @@ Status run_placer(CompileState& state, const Provider<regie_placer_table>& place
     if (is_control_flow(g.node(ids[i]))) {
       node.forced_engine = host_engine;
       for (regie_answer& a : p.answers[i]) a.reason = interned("control flow runs on the host");
-    } else {      REGIE_TRY(ask_engines(state, ids[i], p.answers[i], &p.reasons[i * engines]));
+    } else {
+      REGIE_TRY(ask_engines(state, ids[i], p.answers[i], &p.reasons[i * engines]));
       const bool some =
           std::any_of(p.answers[i].begin(), p.answers[i].end(), [](const regie_answer& a) { return a.can; });
       if (!some && state.has_late_types(ids[i])) {

@@ -74,7 +74,7 @@ struct Step {
   RunStream* stream = nullptr;
   const regie_executable* executable = nullptr;
   const Status* failure = nullptr;  // kImpossible
-  regie_launch launch{};  // kCopy: operands[0] to results[0]
+  regie_launch launch{};            // kCopy: operands[0] to results[0]
   std::span<Step*const> host_waits, fence_waits;
   std::unique_ptr<LoopPlan> loop;
   // kIf, kLoop

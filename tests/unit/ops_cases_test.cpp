@@ -31,25 +31,26 @@ bool is_parameter(const std::string& op, size_t operand) {
   if (op == "ConstantOfShape") return operand == 0;
   if (op == "Dropout") return operand == 2;
   if (op == "Pad") return operand == 1 || operand == 3;
-  static const std::map<std::string, std::vector<size_t>> parameters = {{"Resize", {1, 2, 3}},
-                                                                        {"OneHot", {1}},
-                                                                        {"Range", {0, 1, 2}},
-                                                                        {"Tile", {1}},
-                                                                        {"TopK", {1}},
-                                                                        {"NonZero", {0}},
-                                                                        {"Unique", {0}},
-                                                                        {"NonMaxSuppression", {0, 1, 2, 3, 4}},
-                                                                        {"Compress", {1}},
-                                                                        {"MaxUnpool", {2}},
-                                                                        {"Col2Im", {1, 2}},
-                                                                        {"CenterCropPad", {1}},
-                                                                        {"AffineGrid", {1}},
-                                                                        {"DFT", {1, 2}},
-                                                                        {"STFT", {1, 3}},
-                                                                        {"HannWindow", {0}},
-                                                                        {"HammingWindow", {0}},
-                                                                        {"BlackmanWindow", {0}},
-                                                                        {"MelWeightMatrix", {0, 1, 2, 3, 4}}};
+  static const std::map<std::string, std::vector<size_t>> parameters = {
+      {"Resize", {1, 2, 3}},
+      {"OneHot", {1}},
+      {"Range", {0, 1, 2}},
+      {"Tile", {1}},
+      {"TopK", {1}},
+      {"NonZero", {0}},
+      {"Unique", {0}},
+      {"NonMaxSuppression", {0, 1, 2, 3, 4}},
+      {"Compress", {1}},
+      {"MaxUnpool", {2}},
+      {"Col2Im", {1, 2}},
+      {"CenterCropPad", {1}},
+      {"AffineGrid", {1}},
+      {"DFT", {1, 2}},
+      {"STFT", {1, 3}},
+      {"HannWindow", {0}},
+      {"HammingWindow", {0}},
+      {"BlackmanWindow", {0}},
+      {"MelWeightMatrix", {0, 1, 2, 3, 4}}};
   if (auto it = parameters.find(op); it != parameters.end())
     return std::find(it->second.begin(), it->second.end(), operand) != it->second.end();
   return operand >= 1 && (op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" || op == "Split" ||
@@ -419,8 +420,8 @@ TEST_F(OpsCases, WhatIsKnownWithoutDataIsRight) {
       if (!right) report.add(c, "result " + std::to_string(i) + " is another");
     }
   }
-  for (const char* op :
-       {"Expand", "NonZero", "Unique", "NonMaxSuppression", "Compress", "Reshape", "TopK", "Slice", "Pad", "Range", "ReduceSum"})
+  for (const char* op : {"Expand", "NonZero", "Unique", "NonMaxSuppression", "Compress", "Reshape", "TopK",
+                         "Slice", "Pad", "Range", "ReduceSum"})
     EXPECT_GT(open[op], 0) << op;
 }
 

@@ -59,7 +59,8 @@ struct Work {
         op(regie::sdk::sv(node.op)),
         attrs(node.attrs, node.attrs + node.attr_count),
         operands(shapes.operands, shapes.operands + node.operand_count),
-        results(shapes.results, shapes.results + node.result_count) {    for (std::vector<regie_tensor>* list : {&operands, &results})
+        results(shapes.results, shapes.results + node.result_count) {
+    for (std::vector<regie_tensor>* list : {&operands, &results})
       for (regie_tensor& t : *list)
         if (std::any_of(t.dims, t.dims + t.rank, [](int64_t d) { return d < 0; })) {
           untried = true;
@@ -111,7 +112,8 @@ struct Work {
   std::vector<regie_tensor> operands, results;
   Formats formats;
   double bytes = 0, elements = 0;
-  bool empty = false;  // A dimension (-1) is known only when the model runs: there is nothing to try. Where it is one of the result
+  bool empty = false;  // A dimension (-1) is known only when the model runs: there is nothing to try. Where
+                       // it is one of the result
   // alone, the device gets the operands' data when it prepares the kernel.
   bool untried = false;
   std::deque<std::vector<int64_t>> kept_dims;

@@ -1,5 +1,5 @@
-// Unique and NonMaxSuppression: what they pick depends on values. The shape functions find out how much, where
-// they are given the data, by the same code that the kernels run.
+// Unique and NonMaxSuppression: what they pick depends on values. The shape functions find out how much,
+// where they are given the data, by the same code that the kernels run.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -34,8 +34,9 @@ struct Items {
   }
 };
 
-// Which items are equal: `order` has them sorted, equal ones by position; group k begins with item `first[k]`,
-// the earliest of it, and has `members[k]`. All arrays have a place an item. Gives the number of groups.
+// Which items are equal: `order` has them sorted, equal ones by position; group k begins with item
+// `first[k]`, the earliest of it, and has `members[k]`. All arrays have a place an item. Gives the number of
+// groups.
 template <class T>
 int64_t group(const Items<T>& items, int64_t* order, int64_t* first, int64_t* members) {
   std::iota(order, order + items.count, int64_t{0});
@@ -230,8 +231,7 @@ void infer_suppression(const Infer& infer) {
     infer.bad("boxes " + infer.print(boxes) + " and scores " + infer.print(scores) + " do not fit");
   auto data = [&](uint32_t i) { return infer.has(i) ? infer.in(i).data : nullptr; };
   bool all = true;
-  for (uint32_t i = 0; i < infer.operands(); ++i)
-    all = all && (!infer.has(i) || (data(i) && data(i)->data));
+  for (uint32_t i = 0; i < infer.operands(); ++i) all = all && (!infer.has(i) || (data(i) && data(i)->data));
   Shape y{REGIE_DIM_UNKNOWN, 3};
   if (!infer.has(2)) {
     y[0] = 0;
@@ -276,7 +276,8 @@ KernelPtr prepare_suppression(Prepare& p) {
       *to++ = box;
     });
     if (found != wanted)
-      throw sdk::Failure(REGIE_INVALID_INPUT, "NonMaxSuppression: the number of boxes that are kept has changed");
+      throw sdk::Failure(REGIE_INVALID_INPUT,
+                         "NonMaxSuppression: the number of boxes that are kept has changed");
   });
 }
 
