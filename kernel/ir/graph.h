@@ -132,6 +132,8 @@ class Graph {
   void set_region_result(uint32_t region, uint32_t index, uint32_t value);
   void set_output_names(std::span<const std::string> names);  // one a result of region 0
   void set_type(uint32_t value, const regie_type& type);
+  // Nothing is known of its type and content any more: it is to be inferred afresh.
+  void forget_type(uint32_t value);
   void set_content(uint32_t value, std::span<const regie_dim> content);
   void set_value_name(uint32_t value, std::string_view name);
   void set_operand(uint32_t node, uint32_t operand, uint32_t value);

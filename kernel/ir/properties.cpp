@@ -175,6 +175,15 @@ void Graph::set_content(uint32_t value, std::span<const regie_dim> content) {
   touch_readers(value);
 }
 
+void Graph::forget_type(uint32_t value) {
+  assert(live_value(value));
+  regie_value& v = values_[value];
+  v.type = regie_type{REGIE_ELEM_UNKNOWN, REGIE_TENSOR, -1, nullptr, 0, 0};
+  v.content = nullptr;
+  v.content_count = 0;
+  touch_readers(value);
+}
+
 void Graph::set_value_name(uint32_t value, std::string_view name) {
   assert(live_value(value));
   values_[value].name = str(arena_.copy(name));

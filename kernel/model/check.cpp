@@ -411,8 +411,10 @@ class Checker {
     for (const ModelDefine& d : t.defines) {
       REGIE_TRY(index("symbol", d.symbol, m_.symbols.size()));
       REGIE_TRY(index("result", d.result, t.results.size()));
-      const Arg& a = t.results[d.result];
+      const bool carried = t.kind == TaskKind::kLoop && d.result + 2 < t.program_arguments.size();
+      const Arg& a = carried ? t.program_arguments[d.result + 2] : t.results[d.result];
       if (a.kind == Arg::kNone) return bad("makes a dimension of an absent result known");
+      REGIE_TRY(index("type", a.type, m_.types.size()));
       const std::vector<ModelDim>& dims = m_.types[a.type].dims;
       REGIE_TRY(index("axis", d.axis, dims.size()));
       const ModelDim dim = dims[d.axis];
@@ -495,9 +497,8 @@ class Checker {
     return {};
   }
 
-  // One element of the host's memory.
   bool is_scalar(const Arg& a, regie_elem elem, uint64_t bytes) const {
-    return m_.types[a.type].elem == elem && bytes_[a.type] == bytes;
+    return !late_.type(a.type) && m_.types[a.type].elem == elem && bytes_[a.type] == bytes;
   }
 
   Status loop(const ModelTask& t) const {
@@ -527,13 +528,19 @@ class Checker {
       const std::string name = "carried value " + number(i);
       const Arg &to = state[2 + i], &result = t.results[i];
       if (result.kind != Arg::kNone && (result.kind != to.kind || result.index != to.index ||
-                                        result.offset != to.offset || bytes_[result.type] != bytes_[to.type]))
+                                        result.offset != to.offset || result.type != to.type))
         return bad(name + " is handed over in another place than it is carried in");
       if (to.kind == Arg::kNone) continue;
       if (t.operands[2 + i].kind == Arg::kNone || given[1 + i].kind == Arg::kNone)
         return bad(name + " is absent before or after an iteration");
-      if (bytes_[t.operands[2 + i].type] != bytes_[to.type] || bytes_[given[1 + i].type] != bytes_[to.type])
-        return bad(name + " has another size before or after an iteration");
+      for (const Arg* other : {&t.operands[2 + i], &given[1 + i]}) {
+        if (m_.types[other->type].elem != m_.types[to.type].elem ||
+            m_.types[other->type].dims.size() != m_.types[to.type].dims.size())
+          return bad(name + " has another type before or after an iteration");
+        if (!late_.type(to.type) && !late_.type(other->type) && bytes_[other->type] != bytes_[to.type])
+          return bad(name + " has another size before or after an iteration");
+      }
+      if (late_.arg(to) && to.kind != Arg::kBuffer) return bad(name + " varies in size, but not in a buffer");
     }
     for (size_t i = carried; i < t.results.size(); ++i) {
       if (t.results[i].kind == Arg::kNone) continue;
@@ -542,9 +549,14 @@ class Checker {
       const ModelType &whole = m_.types[t.results[i].type], &part = m_.types[given[1 + i].type];
       if (elem_bits(part.elem) < 8)
         return unsupported(place_ + ": elements of less than a byte are collected");
-      if (whole.elem != part.elem || whole.dims.empty() ||
-          !std::equal(whole.dims.begin() + 1, whole.dims.end(), part.dims.begin(), part.dims.end()))
+      const bool late = late_.arg(t.results[i]) || late_.type(given[1 + i].type);
+      if (whole.elem != part.elem || whole.dims.size() != part.dims.size() + 1 ||
+          (!late &&
+           !std::equal(whole.dims.begin() + 1, whole.dims.end(), part.dims.begin(), part.dims.end())))
         return bad(name + " is not made of what its program gives");
+      if (late && (t.results[i].kind != Arg::kBuffer || t.results[i].offset != 0 ||
+                   !late_.buffer(t.results[i].index)))
+        return bad(name + " varies in size, but has no buffer of its own for that");
     }
     return {};
   }

@@ -45,7 +45,7 @@ bool LateFacts::task(const ModelTask& t) const {
     return std::any_of(list.begin(), list.end(), [&](const Arg& a) { return arg(a); });
   };
   return !t.shape_op.empty() || !t.defines.empty() || some(t.operands) || some(t.results) ||
-         std::any_of(t.program_results.begin(), t.program_results.end(), some);
+         some(t.program_arguments) || std::any_of(t.program_results.begin(), t.program_results.end(), some);
 }
 
 }  // namespace regie

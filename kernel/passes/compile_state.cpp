@@ -175,7 +175,7 @@ Result<NodeShapes> NodeShapes::make(const CompileState& state, uint32_t node) {
   for (uint32_t v : g.results(node)) REGIE_TRY(add(v, &shapes.results_));
   REGIE_ASSIGN(const std::vector<PluginOpSet::LateDim> late, state.ops->late_dims(g, node));
   for (const PluginOpSet::LateDim& l : late)
-    if (shapes.results_[l.result].elem != REGIE_ELEM_UNKNOWN)
+    if (l.result < shapes.results_.size() && shapes.results_[l.result].elem != REGIE_ELEM_UNKNOWN)
       const_cast<int64_t*>(shapes.results_[l.result].dims)[l.axis] = -1;
   return shapes;
 }

@@ -44,6 +44,7 @@ class ModelEmitter {
   Status emit_region(uint32_t region, ModelProgram* program);
   Result<ModelTask> make_task(const ScheduledTask& t);
   Status loop_state(const regie_node& n, ModelTask* task);
+  void define(regie_dim dim, uint32_t result, uint32_t axis, ModelTask* task);
   Status emit_late_dims(const regie_node& n, ModelTask* task);
   Status emit_outputs();
   Status check_symbols_readable();

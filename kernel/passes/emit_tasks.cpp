@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "model/shape_op.h"
 #include "passes/emit.h"
+#include "passes/region_types.h"
 #include "ir/structural.h"
 #include "regie/c/engine.h"
 #include "regie/c/pass.h"
@@ -134,6 +135,10 @@ uint32_t ModelEmitter::add_kernel(const CompiledKernel& k, uint32_t device) {
 // What the run has to ask the operator's shape function for, and which symbols it then knows. What a symbol
 // stands for in no expression of its own, or is known by now, is compared when the run gets there.
 Status ModelEmitter::emit_late_dims(const regie_node& n, ModelTask* task) {
+  if (is_loop(n)) {
+    for (const LoopDim& l : loop_dims(g_, n.id)) define(l.dim, l.result, l.axis, task);
+    return {};
+  }
   REGIE_ASSIGN(const std::vector<PluginOpSet::LateDim> late, state_.ops->late_dims(g_, n.id));
   if (late.empty()) return {};
   if (!is_control_flow(n)) {
@@ -143,13 +148,17 @@ Status ModelEmitter::emit_late_dims(const regie_node& n, ModelTask* task) {
   }
   for (const PluginOpSet::LateDim& l : late) {
     if (n.results[l.result] == REGIE_NONE) continue;
-    const auto symbol = g_.dims().symbol_index(g_.value(n.results[l.result]).type.dims[l.axis]);
-    if (!symbol || g_.dims().symbol_at(*symbol).lower == g_.dims().symbol_at(*symbol).upper) continue;
-    if (!g_.dims().symbol_at(*symbol).data_dependent) continue;
-    if (defined_.insert(static_cast<uint32_t>(*symbol)).second)
-      task->defines.push_back({static_cast<uint32_t>(*symbol), l.result, l.axis});
+    define(g_.value(n.results[l.result]).type.dims[l.axis], l.result, l.axis, task);
   }
   return {};
+}
+
+void ModelEmitter::define(regie_dim dim, uint32_t result, uint32_t axis, ModelTask* task) {
+  const auto symbol = g_.dims().symbol_index(dim);
+  if (!symbol || g_.dims().symbol_at(*symbol).lower == g_.dims().symbol_at(*symbol).upper) return;
+  if (!g_.dims().symbol_at(*symbol).data_dependent) return;
+  if (defined_.insert(static_cast<uint32_t>(*symbol)).second)
+    task->defines.push_back({static_cast<uint32_t>(*symbol), result, axis});
 }
 
 Result<ModelTask> ModelEmitter::make_task(const ScheduledTask& t) {

@@ -68,7 +68,10 @@ const regie_edit_api& Importer::edit_functions() {
     a.struct_size = sizeof(a);
     a.begin = [](regie_edit*, regie_str, uint32_t) { return not_in_import("begin"); };
     a.commit = [](regie_edit*) { return not_in_import("commit"); };
-    a.abandon = [](regie_edit*) { return not_in_import("abandon"); };
+    a.abandon = [](regie_edit* e) {
+      Importer& i = of(e);
+      return i.give(i.abandon_region());
+    };
     a.constant = [](regie_edit* e, uint32_t kind, const regie_tensor* tensor, regie_str name,
                     uint32_t* value) {
       Importer& i = of(e);
@@ -271,7 +274,7 @@ Status Importer::open_region(regie_str name, std::span<const regie_type> types, 
                              uint32_t* region, uint32_t* args) {
   for (const regie_type& t : types)
     REGIE_TRY(check_type(t, "an argument of region '" + std::string(view(name)) + "'"));
-  *region = graph_->add_region(view(name));
+  *region = graph_->add_region(view(name), here());
   for (size_t i = 0; i < types.size(); ++i)
     args[i] = graph_->add_argument(*region, graph_->copy_type(types[i]),
                                    names ? view(names[i]) : std::string_view());
@@ -286,6 +289,28 @@ Status Importer::close_region(std::span<const uint32_t> values) {
       return broken("gave a region value " + std::to_string(v) + " as result, which is not visible there");
   graph_->set_region_results(here(), values);
   detached_.insert(here());
+  open_.pop_back();
+  return {};
+}
+
+// A region that turned out not to be what is wanted goes, with all that is in it, and with it those that were
+// closed beside it and that no node has taken.
+Status Importer::abandon_region() {
+  if (open_.size() == 1) return broken("abandoned a region that is not open");
+  const uint32_t outer = graph_->scope(here());
+  auto inside = [&](uint32_t region) {
+    for (; region != REGIE_NONE; region = graph_->scope(region))
+      if (region == here()) return true;
+    return false;
+  };
+  std::vector<uint32_t> gone;
+  for (uint32_t r : detached_)
+    if (graph_->scope(r) == outer || inside(r)) gone.push_back(r);
+  gone.push_back(here());
+  for (uint32_t r : gone) {
+    detached_.erase(r);
+    graph_->remove_region(r);
+  }
   open_.pop_back();
   return {};
 }

@@ -61,6 +61,7 @@ class Importer : public regie_import {
   Status open_region(regie_str name, std::span<const regie_type> types, const regie_str* names,
                      uint32_t* region, uint32_t* args);
   Status close_region(std::span<const uint32_t> results);
+  Status abandon_region();
   void set_origin_text(regie_str name, regie_str op);
 
   uint32_t here() const { return open_.back(); }

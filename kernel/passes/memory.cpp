@@ -144,6 +144,8 @@ bool value_is_output_storage(const Graph& g, uint32_t value) {
   const regie_value& v = g.value(value);
   if (v.kind != REGIE_VALUE_RESULT || v.alias_of != REGIE_NONE || v.space != 0) return false;
   if (g.node(v.owner).region != 0) return false;
+  // It is made anew and larger while the Loop runs: the receiver gets a copy.
+  if (is_loop(g.node(v.owner)) && is_late(g.dims(), v.type)) return false;
   return std::any_of(v.uses, v.uses + v.use_count,
                      [](const regie_use& u) { return u.node == REGIE_USE_REGION; });
 }

@@ -224,6 +224,10 @@ Status PluginOpSet::infer(Graph& graph, uint32_t node) const {
 
 Result<std::vector<PluginOpSet::LateDim>> PluginOpSet::late_dims(const Graph& graph, uint32_t node) const {
   std::vector<LateDim> late;
+  if (is_loop(graph.node(node))) {
+    for (const LoopDim& d : loop_dims(graph, node)) late.push_back({d.result, d.axis});
+    return late;
+  }
   bool perhaps = perhaps_late_.count(node) != 0;
   for (uint32_t v : graph.results(node))
     perhaps = perhaps || (v != REGIE_NONE && has_late_symbol(graph.dims(), graph.value(v).type));

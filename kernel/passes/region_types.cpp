@@ -6,6 +6,7 @@
 #include "ir/structural.h"
 #include "ir/types.h"
 #include "passes/known_content.h"
+#include "passes/late_symbols.h"
 #include "text/text.h"
 
 namespace regie {
@@ -36,10 +37,54 @@ bool hand_in(Graph& graph, uint32_t argument, const regie_type& type) {
   return true;
 }
 
+// What was inferred from a type that was too exact must not be held against what is inferred now.
+void forget_inside(Graph& graph, uint32_t region) {
+  std::vector<uint32_t> regions{region};
+  for (size_t i = 0; i < regions.size(); ++i)
+    for (uint32_t n = graph.region(regions[i]).first; n != REGIE_NONE; n = graph.node(n).next) {
+      const regie_node& node = graph.node(n);
+      for (uint32_t v : graph.results(n))
+        if (v != REGIE_NONE) graph.forget_type(v);
+      if (!is_control_flow(node)) continue;
+      regions.insert(regions.end(), node.regions, node.regions + node.region_count);
+    }
+}
+
 Status infer_inside(Graph& graph, uint32_t region, const OpSet& ops) {
   for (uint32_t n = graph.region(region).first; n != REGIE_NONE; n = graph.node(n).next)
     REGIE_TRY(ops.infer(graph, n));
   return {};
+}
+
+// Does the dimension stand for something that becomes known inside of the Loop, or by it? `outside`: the
+// symbols of its operands.
+std::vector<bool> symbols_outside(const Graph& graph, const regie_node& loop) {
+  const DimTable& dims = graph.dims();
+  std::vector<bool> outside(dims.symbol_count());
+  for (uint32_t i = 0; i < loop.operand_count; ++i) {
+    if (loop.operands[i] == REGIE_NONE) continue;
+    const regie_type& t = graph.value(loop.operands[i]).type;
+    for (int32_t d = 0; d < t.rank; ++d)
+      if (t.dims[d] < 0 && t.dims[d] != REGIE_DIM_UNKNOWN)
+        dims.visit_symbols(t.dims[d], [&](size_t s) { outside[s] = true; });
+  }
+  return outside;
+}
+
+bool made_inside(const Graph& graph, regie_dim dim, const std::vector<bool>& outside) {
+  bool inside = false;
+  if (dim < 0 && dim != REGIE_DIM_UNKNOWN)
+    graph.dims().visit_symbols(dim, [&](size_t s) {
+      inside = inside || (graph.dims().symbol_at(s).data_dependent && (s >= outside.size() || !outside[s]));
+    });
+  return inside;
+}
+
+// A carried value's dimension that varies: a data-dependent symbol that is not the initial value's.
+bool varies(const Graph& graph, regie_dim argument, regie_dim initial) {
+  if (argument == initial || argument >= 0) return false;
+  const auto symbol = graph.dims().symbol_index(argument);
+  return symbol && graph.dims().symbol_at(*symbol).data_dependent;
 }
 
 // The one integer that a value is known to be, as a dimension.
@@ -123,22 +168,55 @@ class LoopTypes {
     return {};
   }
 
+  // Dimensions that are another at the end of an iteration than at its beginning become symbols, which are
+  // bound anew each time; then what is inside is inferred again, until nothing more varies.
   Status carry() {
     bool changed = false;
-    for (uint32_t i = 0; i < carried_; ++i)
-      changed |= hand_in(g_, body().args[2 + i], g_.value(n_.operands[2 + i]).type);
-    if (changed) REGIE_TRY(infer_inside(g_, n_.regions[0], ops_));
     for (uint32_t i = 0; i < carried_; ++i) {
-      const uint32_t before = body().args[2 + i], after = body().results[1 + i];
-      const regie_type &a = g_.value(before).type, &b = g_.value(after).type;
-      const std::string both = "carried value " + std::to_string(i) + " begins an iteration as " +
-                               of(before) + ", and ends it as " + of(after);
-      if (a.elem != b.elem) return bad(both + "; both need one element type");
-      if (!same_shape(a, b))
-        return unsupported(both + "; values whose shape changes from iteration to iteration are not covered",
-                           g_.describe_node(node_));
+      const regie_type &initial = g_.value(n_.operands[2 + i]).type, &old = g_.value(body().args[2 + i]).type;
+      std::vector<regie_dim> dims(initial.dims, initial.dims + std::max(initial.rank, 0));
+      for (size_t d = 0; old.rank == initial.rank && d < dims.size(); ++d)
+        if (varies(g_, old.dims[d], dims[d])) dims[d] = old.dims[d];
+      regie_type type = initial;
+      type.dims = dims.data();
+      changed |= hand_in(g_, body().args[2 + i], type);
     }
-    return {};
+    for (;;) {
+      if (changed) REGIE_TRY(infer_inside(g_, n_.regions[0], ops_));
+      changed = false;
+      for (uint32_t i = 0; i < carried_; ++i) {
+        REGIE_ASSIGN(const bool more, let_vary(i));
+        changed |= more;
+      }
+      if (!changed) return {};
+      forget_inside(g_, n_.regions[0]);
+    }
+  }
+
+  Result<bool> let_vary(uint32_t i) {
+    const uint32_t before = body().args[2 + i], after = body().results[1 + i];
+    const regie_type &a = g_.value(before).type, &b = g_.value(after).type;
+    const std::string both = "carried value " + std::to_string(i) + " begins an iteration as " + of(before) +
+                             ", and ends it as " + of(after);
+    if (a.elem != b.elem) return bad(both + "; both need one element type");
+    if (a.rank != b.rank)
+      return unsupported(both + "; values whose rank changes from iteration to iteration are not covered",
+                         g_.describe_node(node_));
+    const regie_type& initial = g_.value(n_.operands[2 + i]).type;
+    std::vector<regie_dim> dims(a.dims, a.dims + std::max(a.rank, 0));
+    bool more = false;
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (dims[d] == b.dims[d] || varies(g_, dims[d], initial.dims[d])) continue;
+      dims[d] = REGIE_DIM_UNKNOWN;
+      more = true;
+    }
+    if (!more) return false;
+    regie_type type = a;
+    g_.forget_type(before);
+    if (!settle_late_dims(g_, before, type.rank, dims.data())) return bad(both);
+    type.dims = dims.data();
+    g_.set_type(before, type);
+    return true;
   }
 
   void set_result(uint32_t index, const regie_type& type) {
@@ -168,15 +246,15 @@ class LoopTypes {
   Status collect() {
     if (carried_ == n_.result_count) return {};
     const regie_dim length = trips();
+    const std::vector<bool> outside = symbols_outside(g_, n_);
     for (uint32_t i = carried_; i < n_.result_count; ++i) {
       if (n_.results[i] == REGIE_NONE) continue;
       const regie_type& part = g_.value(body().results[1 + i]).type;
-      if (length == REGIE_DIM_UNKNOWN)
-        return unsupported("how many iterations it makes is known only when it runs, so that " +
-                               g_.describe_value(n_.results[i]) + " has no length; this is not covered",
-                           g_.describe_node(node_));
       std::vector<regie_dim> dims{length};
-      dims.insert(dims.end(), part.dims, part.dims + part.rank);
+      for (int32_t d = 0; d < part.rank; ++d)
+        dims.push_back(made_inside(g_, part.dims[d], outside) ? REGIE_DIM_UNKNOWN : part.dims[d]);
+      if (!settle_late_dims(g_, n_.results[i], static_cast<int32_t>(dims.size()), dims.data()))
+        return bad(of(n_.results[i]) + " is not made of " + of(body().results[1 + i]));
       regie_type whole = part;
       whole.rank = static_cast<int32_t>(dims.size());
       whole.dims = dims.data();
@@ -216,6 +294,28 @@ Status infer_captures(Graph& graph, uint32_t node, const OpSet& ops) {
     if (changed) REGIE_TRY(infer_inside(graph, region, ops));
   }
   return {};
+}
+
+std::vector<LoopDim> loop_dims(const Graph& graph, uint32_t node) {
+  std::vector<LoopDim> out;
+  const regie_node& n = graph.node(node);
+  const regie_region& body = graph.region(n.regions[0]);
+  const uint32_t carried = own_operands(n) - 2;
+  const std::vector<bool> outside = symbols_outside(graph, n);
+  for (uint32_t i = 0; i < carried; ++i) {
+    const regie_type& t = graph.value(body.args[2 + i]).type;
+    const regie_type& initial = graph.value(n.operands[2 + i]).type;
+    for (int32_t d = 0; d < t.rank; ++d)
+      if (varies(graph, t.dims[d], initial.dims[d])) out.push_back({i, static_cast<uint32_t>(d), t.dims[d]});
+  }
+  for (uint32_t i = carried; i < n.result_count; ++i) {
+    if (n.results[i] == REGIE_NONE) continue;
+    const regie_type& t = graph.value(n.results[i]).type;
+    for (int32_t d = 0; d < t.rank; ++d)
+      if (t.dims[d] < 0 && graph.dims().symbol_index(t.dims[d]) && made_inside(graph, t.dims[d], outside))
+        out.push_back({i, static_cast<uint32_t>(d), t.dims[d]});
+  }
+  return out;
 }
 
 Status infer_loop(Graph& graph, uint32_t node, const OpSet& ops) { return LoopTypes(graph, node, ops).run(); }

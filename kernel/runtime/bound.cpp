@@ -49,7 +49,7 @@ class Binder {
     for (const ModelProgram& p : model_.programs)
       for (const ModelTask& t : p.tasks) {
         tensors += t.operands.size() + t.results.size() + 2;
-        for (const std::vector<Arg>& list : t.program_results) tensors += 4 * list.size();
+        for (const std::vector<Arg>& list : t.program_results) tensors += 2 * list.size();
         tensors += 5 * t.program_arguments.size();
         waits += t.waits.size();
       }
@@ -141,6 +141,11 @@ class Binder {
       return {};
     }
     const TaskPlan& plan = bound_->plan->tasks[p][t];
+    if (!plan.failure.ok()) {
+      s.kind = Step::kImpossible;
+      s.failure = &plan.failure;
+      return {};
+    }
     if (!plan.executable) return {};
     s.kind = Step::kLaunch;
     s.executable = plan.executable.get();
@@ -188,9 +193,11 @@ class Binder {
   }
 
   // A copy from an argument to the host's own memory.
-  Transfer to_host(const Arg& from, regie_elem elem, void* to, uint64_t bytes) {
+  Transfer to_host(const Arg& from, regie_elem elem, void* to, uint64_t bytes, Step* s) {
     Transfer t;
-    t.from = tensor(from, REGIE_NONE);
+    regie_tensor* slot = tensor(from, REGIE_NONE);
+    t.from = slot;
+    if (s && s->late) s->late->operands.push_back({slot, &from});
     bound_->tensors_.push_back({elem, 0, 0, nullptr, nullptr, to, bytes});
     t.to = &bound_->tensors_.back();
     const uint32_t space = space_of(from);
@@ -198,68 +205,63 @@ class Binder {
     return t;
   }
 
+  Transfer transfer(regie_tensor* from, const Arg& from_arg, regie_tensor* to, const Arg& to_arg) {
+    Transfer t;
+    t.from = from;
+    t.to = to;
+    const uint32_t a = space_of(from_arg), b = space_of(to_arg);
+    if (!core_.host_visible(a)) t.from_stream = any_stream(model_.spaces[a].device);
+    if (!core_.host_visible(b)) t.to_stream = any_stream(model_.spaces[b].device);
+    return t;
+  }
+
   Status loop(const ModelTask& task, Step* s) {
     s->kind = Step::kLoop;
+    if (s->late) s->late->kind = Step::kLoop;
     s->programs[0] = task.programs[0];
     s->loop = std::make_unique<LoopPlan>();
     LoopPlan& l = *s->loop;
     const std::vector<Arg>&state = task.program_arguments, &given = task.program_results[0];
-    if (task.operands[0].kind != Arg::kNone) l.trips = to_host(task.operands[0], REGIE_I64, &l.count, 8);
+    if (task.operands[0].kind != Arg::kNone) l.trips = to_host(task.operands[0], REGIE_I64, &l.count, 8, s);
     if (task.operands[1].kind != Arg::kNone)
-      s->condition = to_host(task.operands[1], REGIE_BOOL, &bound_->flag, 1);
+      s->condition = to_host(task.operands[1], REGIE_BOOL, &bound_->flag, 1, s);
     if (state[0].kind != Arg::kNone) l.number = tensor(state[0], REGIE_NONE);
     if (state[1].kind != Arg::kNone) l.condition = tensor(state[1], REGIE_NONE);
-    l.goes_on = to_host(given[0], REGIE_BOOL, &bound_->flag, 1);
-    for (size_t i = 2; i < state.size(); ++i) {
-      if (state[i].kind == Arg::kNone) continue;
-      REGIE_ASSIGN(Transfer begin, transfer(task.operands[i], state[i]));
-      l.begin.push_back(std::move(begin));
-    }
+    l.goes_on = to_host(given[0], REGIE_BOOL, &bound_->flag, 1, nullptr);
+    l.carried.reserve(state.size());  // tensors inside are pointed to
+    l.collected.reserve(task.results.size());
+    for (size_t i = 2; i < state.size(); ++i)
+      if (state[i].kind != Arg::kNone) carry(task.operands[i], state[i], given[i - 1], state, s);
     for (size_t i = state.size() - 2; i < task.results.size(); ++i) {
-      if (task.results[i].kind == Arg::kNone) continue;
-      l.wholes.push_back(tensor(task.results[i], REGIE_NONE));
-      Arg place = task.results[i];
-      place.type = given[1 + i].type;
-      l.collect_room.push_back(static_cast<uint64_t>(bound_->plan->dims[task.results[i].type][0]));
-      REGIE_ASSIGN(Transfer t, transfer(given[1 + i], place));
-      l.collect.push_back(std::move(t));
+      const Arg &whole = task.results[i], &part = given[1 + i];
+      if (whole.kind == Arg::kNone) continue;
+      LoopPlan::Collected& c = l.collected.emplace_back();
+      c.whole = {tensor(whole, REGIE_NONE), &whole};
+      c.given = {tensor(part, REGIE_NONE), &part};
+      c.late = core_.late.arg(whole) || core_.late.type(part.type);
+      if (!c.late) c.room = static_cast<uint64_t>(bound_->plan->dims[whole.type][0]);
+      c.place = *c.given.tensor;
+      c.copy = transfer(c.given.tensor, part, &c.place, whole);
     }
-    return carry(state, given, &l);
+    return {};
   }
 
   static bool same_place(const Arg& a, const Arg& b) {
     return a.kind == b.kind && a.index == b.index && a.offset == b.offset;
   }
 
-  Status carry(const std::vector<Arg>& state, const std::vector<Arg>& given, LoopPlan* l) {
-    for (size_t i = 2; i < state.size(); ++i) {
-      const Arg& from = given[i - 1];
-      if (state[i].kind == Arg::kNone || same_place(from, state[i])) continue;
-      const bool overwritten = std::any_of(state.begin() + 2, state.end(), [&](const Arg& other) {
-        return other.kind != Arg::kNone && other.kind == from.kind && other.index == from.index;
-      });
-      if (!overwritten) {
-        REGIE_ASSIGN(Transfer t, transfer(from, state[i]));
-        l->direct.push_back(std::move(t));
-        continue;
-      }
-      Transfer aside;
-      aside.from = tensor(from, REGIE_NONE);
-      l->side.emplace_back(aside.from->bytes);
-      regie_tensor beside = *aside.from;
-      beside.data = l->side.back().data();
-      bound_->tensors_.push_back(beside);
-      aside.to = &bound_->tensors_.back();
-      const uint32_t space = space_of(from), to_space = space_of(state[i]);
-      if (!core_.host_visible(space)) aside.from_stream = any_stream(model_.spaces[space].device);
-      Transfer back;
-      back.from = aside.to;
-      back.to = tensor(state[i], REGIE_NONE);
-      if (!core_.host_visible(to_space)) back.to_stream = any_stream(model_.spaces[to_space].device);
-      l->aside.push_back(std::move(aside));
-      l->back.push_back(std::move(back));
-    }
-    return {};
+  void carry(const Arg& initial, const Arg& home, const Arg& given, const std::vector<Arg>& state, Step* s) {
+    LoopPlan::Carried& c = s->loop->carried.emplace_back();
+    c.initial = {tensor(initial, REGIE_NONE), &initial};
+    c.home = {tensor(home, REGIE_NONE), &home};
+    c.given = {tensor(given, REGIE_NONE), &given};
+    c.begin = transfer(c.initial.tensor, initial, c.home.tensor, home);
+    if (same_place(given, home)) return;
+    c.end = transfer(c.given.tensor, given, c.home.tensor, home);
+    c.aside = std::any_of(state.begin() + 2, state.end(), [&](const Arg& other) {
+      return other.kind != Arg::kNone && other.kind == given.kind && other.index == given.index;
+    });
+    c.beside = *c.given.tensor;
   }
 
   void waits() {

@@ -39,20 +39,33 @@ struct LoopPlan {
   Transfer trips;                  // to `count`; no source: as many as the condition says
   regie_tensor* number = nullptr;  // what the body reads; NULL: it does not
   regie_tensor* condition = nullptr;
-  std::vector<Transfer> begin;         // initial values to where they are carried
-  Transfer goes_on;                    // the body's condition, to the bound's `flag`
-  std::vector<Transfer> collect;       // the body's results, each to its place
-  std::vector<uint64_t> collect_room;  // how many places there are
-  std::vector<regie_tensor*> wholes;   // where the first place is
-  // What is carried, all at once: first to the side what another copy would overwrite, then all the others,
-  // then from the side.
-  std::vector<Transfer> aside, direct, back;
-  std::vector<std::vector<std::byte>> side;
+  Transfer goes_on;  // the body's condition, to the bound's `flag`
   int64_t count = 0;
+
+  struct Carried {
+    Transfer begin;  // the initial value to where it is carried
+    Transfer end;    // what the body gives to there; no source: it is there already
+    // Another copy would overwrite what the body gives: it goes to the side first.
+    bool aside = false;
+    std::vector<std::byte> side;
+    regie_tensor beside{};
+    LateSlot initial, home, given;  // given: also of what is there already
+  };
+  std::vector<Carried> carried;
+  struct Collected {
+    Transfer copy;  // what the body gives to the place of this iteration
+    regie_tensor place{};
+    LateSlot whole, given;
+    bool late = false;          // grows as it is needed
+    uint64_t room = 0;          // places there are, if not late
+    std::vector<int64_t> dims;  // of what was given first
+    uint64_t bytes = 0;         // collected so far
+  };
+  std::vector<Collected> collected;
 };
 
 struct Step {
-  enum Kind : uint8_t { kNothing, kLaunch, kCopy, kIf, kLoop };
+  enum Kind : uint8_t { kNothing, kLaunch, kCopy, kIf, kLoop, kImpossible };
   Kind kind = kNothing;
   bool signals = false;   // somebody waits for it on another stream
   uint8_t direction = 0;  // kCopy: REGIE_COPY_*
@@ -60,7 +73,8 @@ struct Step {
   const Device* device = nullptr;
   RunStream* stream = nullptr;
   const regie_executable* executable = nullptr;
-  regie_launch launch{};  // kCopy: operands[0] to results[0]
+  const Status* failure = nullptr;  // kImpossible
+  regie_launch launch{};            // kCopy: operands[0] to results[0]
   std::span<Step*const> host_waits, fence_waits;
   std::unique_ptr<LoopPlan> loop;
   // kIf, kLoop

@@ -21,6 +21,7 @@ namespace regie {
 
 struct TaskPlan {
   Executable executable;  // none: nothing to compute (results without bytes), or no launch
+  Status failure;         // of preparing it: said if the run comes to a task of a branch that cannot be
   bool has_scratch = false;
   uint32_t scratch_space = 0;  // of the model
   uint64_t scratch_offset = 0;

@@ -75,6 +75,8 @@ Status RunState::run_program(Bound& bound, uint32_t program) {
       REGIE_TRY(run_branch(bound, step));
     else if (step.kind == Step::kLoop)
       REGIE_TRY(run_loop(bound, step));
+    else if (step.kind == Step::kImpossible)
+      return *step.failure;
     else
       REGIE_TRY(issue(step));
   }
@@ -131,69 +133,6 @@ Status RunState::run_branch(Bound& bound, Step& step) {
   for (Transfer& t : step.results[taken]) REGIE_TRY(transfer(t));
   if (profiling_) step.end_ns = host_ns();
   return {};
-}
-
-Status RunState::run_loop(Bound& bound, Step& step) {
-  if (profiling_) {
-    step.issue_ns = step.issued_ns = step.begin_ns = host_ns();
-    step.host_stamps = true;
-  }
-  REGIE_TRY(wait_all());
-  LoopPlan& loop = *step.loop;
-  loop.count = INT64_MAX;
-  if (loop.trips.from) REGIE_TRY(transfer(loop.trips));
-  bound.flag = 1;
-  if (step.condition.from) REGIE_TRY(transfer(step.condition));
-  const bool goes_on = bound.flag != 0;
-  for (Transfer& t : loop.begin) REGIE_TRY(transfer(t));
-  REGIE_TRY(run_iterations(bound, step, goes_on));
-  if (profiling_) step.end_ns = host_ns();
-  return {};
-}
-
-Status RunState::run_iterations(Bound& bound, Step& step, bool goes_on) {
-  LoopPlan& loop = *step.loop;
-  const size_t mark = issued_.size();
-  const int64_t trips = loop.count;  // an inner run of the same loop is over before this goes on
-  int64_t made = 0;
-  for (; goes_on && made < trips; ++made) {
-    if (loop.number) std::memcpy(loop.number->data, &made, sizeof made);
-    if (loop.condition) *static_cast<uint8_t*>(loop.condition->data) = 1;
-    REGIE_TRY(run_program(bound, step.programs[0]));
-    REGIE_TRY(wait_all());
-    REGIE_TRY(transfer(loop.goes_on));
-    goes_on = bound.flag != 0;
-    REGIE_TRY(hand_over(loop, made, step));
-    // The same tasks run again: what they took is kept now, and what is known of them as long as they run.
-    if (profiling_) keep_times(mark);
-    issued_.resize(mark);
-  }
-  for (uint64_t room : loop.collect_room)
-    if (room != static_cast<uint64_t>(made)) return wrong_trips(step, made, room);
-  return {};
-}
-
-Status RunState::hand_over(LoopPlan& loop, int64_t iteration, const Step& step) {
-  for (size_t i = 0; i < loop.collect.size(); ++i) {
-    if (static_cast<uint64_t>(iteration) >= loop.collect_room[i])
-      return wrong_trips(step, iteration + 1, loop.collect_room[i]);
-    regie_tensor& to = *loop.collect[i].to;
-    to.data = static_cast<std::byte*>(loop.wholes[i]->data) + static_cast<uint64_t>(iteration) * to.bytes;
-    REGIE_TRY(transfer(loop.collect[i]));
-  }
-  for (Transfer& t : loop.aside) REGIE_TRY(transfer(t));
-  for (Transfer& t : loop.direct) REGIE_TRY(transfer(t));
-  for (Transfer& t : loop.back) REGIE_TRY(transfer(t));
-  return {};
-}
-
-// The model's own arithmetic says how many there are; a file may say otherwise than its tasks do.
-Status RunState::wrong_trips(const Step& step, int64_t made, uint64_t room) const {
-  Status status = Status::error(REGIE_CORRUPT, "the loop made " + std::to_string(made) +
-                                                   " iterations, but its results have room for " +
-                                                   std::to_string(room) + "; compile the model again");
-  status.set_where(task_name(*core_->model, step.program, step.task));
-  return status;
 }
 
 Status RunState::transfer(Transfer& t) {

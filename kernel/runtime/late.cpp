@@ -1,6 +1,7 @@
 #include "runtime/late.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/names.h"
 
@@ -159,6 +160,39 @@ void LateRun::release(uint32_t buffer) {
   b.live = false;
   pool_.give(model_.buffers[buffer].space, std::move(b.memory));
   std::erase(live_, buffer);
+}
+
+void LateRun::release_since(uint64_t step) {
+  for (size_t i = live_.size(); i-- > 0;)
+    if (model_.buffers[live_[i]].lower > step) release(live_[i]);
+}
+
+Status LateRun::place_again(const LateSlot& slot) {
+  const Arg& a = *slot.arg;
+  if (a.kind == Arg::kBuffer && core_.late.buffer(a.index) && buffers_[a.index].live) {
+    REGIE_ASSIGN(const int64_t bytes, value(model_.buffers[a.index].size));
+    if (buffers_[a.index].bytes < static_cast<uint64_t>(bytes)) release(a.index);
+  }
+  return place(slot, true);
+}
+
+Status LateRun::grow(uint32_t buffer, uint64_t used, uint64_t need, regie_tensor* tensor) {
+  Buffer& b = buffers_[buffer];
+  if (!b.live || b.bytes < need) {
+    const uint64_t room = std::max<uint64_t>(need, b.live ? 2 * b.bytes : 0);
+    Result<DeviceMemory> memory = pool_.take(model_.buffers[buffer].space, room);
+    if (!memory.ok())
+      return std::move(memory).status().while_doing("finding " + std::to_string(room) + " bytes for '" +
+                                                    model_.buffers[buffer].name + "'");
+    if (used) std::memcpy(memory->data(), b.memory.data(), used);
+    release(buffer);
+    b.memory = std::move(memory).value();
+    b.bytes = room;
+    b.live = true;
+    live_.push_back(buffer);
+  }
+  tensor->data = b.memory.data();
+  return {};
 }
 
 namespace {

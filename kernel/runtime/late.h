@@ -66,6 +66,13 @@ class LateRun {
   // last use.
   void release_until(uint64_t step);
   void release(uint32_t buffer);
+  // Gives back what was first written after `step`: by an iteration that is over.
+  void release_since(uint64_t step);
+  // The place of what is written once more, with another size: memory of its own is found anew where it has
+  // become too small.
+  Status place_again(const LateSlot& slot);
+  // At least `need` bytes for a buffer on the host, of which the first `used` stay what they are.
+  Status grow(uint32_t buffer, uint64_t used, uint64_t need, regie_tensor* tensor);
 
   // Where a caller wants an output, asked for once its size is known.
   std::function<Result<void*>(uint32_t output, uint64_t bytes)> find_output;

@@ -40,7 +40,8 @@ Status RunState::make_ready_now(Bound& bound, Step& step) {
   late.release_until(task.step);
   for (const LateSlot& slot : l.operands) REGIE_TRY(late.place(slot, false));
   step.kind = static_cast<Step::Kind>(l.kind);
-  if (task.kind == TaskKind::kIf) return {};  // its results are known at the end of a branch
+  if (task.kind == TaskKind::kIf || task.kind == TaskKind::kLoop)
+    return {};  // its results are known at the end of a branch
   if (!task.shape_op.empty()) REGIE_TRY(tell_shapes(bound, step));
   // A view's memory is its operand's.
   if (task.kind == TaskKind::kDefine) {

@@ -60,15 +60,23 @@ class RunState {
   Status ready_output(Bound& bound, size_t index);
   Result<void*> find_output(uint32_t output, uint64_t bytes);
 
+  // loop_run.cpp
+  Status run_loop(Bound& bound, Step& step);
+  Status run_iterations(Bound& bound, Step& step, bool goes_on, int64_t* made);
+  Status carry(Bound& bound, Step& step);
+  Status collect(Bound& bound, Step& step, int64_t iteration);
+  Status bind_carried(Bound& bound, const Step& step, bool initial);
+  Status begin_late(Bound& bound, Step& step);
+  Status place_given(Bound& bound, Step& step);
+  Status renew_homes(Bound& bound, Step& step);
+  Status end_late(Bound& bound, Step& step, int64_t made);
+  Status wrong_trips(const Step& step, int64_t made, uint64_t room) const;
+
   // executor.cpp
   Status execute(Bound& bound);
   Status run_program(Bound& bound, uint32_t program);
   Status issue(Step& step);
   Status run_branch(Bound& bound, Step& step);
-  Status run_loop(Bound& bound, Step& step);
-  Status run_iterations(Bound& bound, Step& step, bool goes_on);
-  Status wrong_trips(const Step& step, int64_t made, uint64_t room) const;
-  Status hand_over(LoopPlan& loop, int64_t iteration, const Step& step);
   Status transfer(Transfer& t);
   Status wait_stream(RunStream& stream);
   Status wait_all();
@@ -85,6 +93,7 @@ class RunState {
   uint64_t generation_ = 1;
   std::unique_ptr<LatePool> pool_;
   std::vector<int64_t> late_key_;
+  std::vector<std::vector<int64_t>> loop_dims_;  // of what a loop carries, while it is handed over
   // What the caller of this run gave for outputs whose size the run tells; data NULL: nothing.
   std::vector<regie_tensor> wanted_outputs_;
   std::vector<std::unique_ptr<Bound>> bounds_;

@@ -70,7 +70,15 @@ class Planner {
     constexpr size_t kGrain = 4;  // below, starting a thread takes longer
     std::vector<Status> made(needs_.size());
     for_each_parallel(needs_.size(), kGrain, [&](size_t i) { made[i] = prepare(needs_[i]); });
-    for (Status& s : made) REGIE_TRY(std::move(s));
+    for (size_t i = 0; i < needs_.size(); ++i) {
+      const auto [program, task, bytes] = needs_[i];
+      const regie_status code = made[i].code();
+      const bool shapes =
+          code == REGIE_INVALID_INPUT || code == REGIE_INVALID_MODEL || code == REGIE_UNSUPPORTED;
+      // A branch that cannot be at these shapes need not be taken.
+      if (!made[i].ok() && (program == 0 || !shapes)) return std::move(made[i]);
+      plan_->tasks[program][task].failure = std::move(made[i]);
+    }
     std::erase_if(needs_, [](const Need& n) { return n.bytes == 0; });
     for (const Need& n : needs_) {
       const uint32_t scratch = model_.programs[n.program].tasks[n.task].scratch;

@@ -25,6 +25,9 @@ def views(writer, v):
         x = v.distinct(elem, v.shape())
         writer.add("Identity", [x])
         writer.add("regie.Copy", [x], nodes=[helper.make_node("Identity", ["x0"], ["y0"])])
+        expected = v.flag()
+        writer.add("regie.Require", [x, np.array(expected)], nodes=[helper.make_node("Identity", ["x0"], ["y0"])],
+                   expected=int(expected), message="no")
     for _ in range(40):
         shape = v.shape(0, 4)
         attrs = {"axis": v.integer(-len(shape), len(shape))} if v.flag() or not shape else {}

@@ -70,13 +70,24 @@ class Builder {
   uint32_t open_region(std::string_view name, const std::vector<regie_type>& types,
                        const std::vector<regie_str>& names, uint32_t* args);
   void close_region(const std::vector<uint32_t>& results);
+  // Throws away the region that is open, and those closed beside it that no node has taken.
+  void abandon_region() {
+    --open_regions_;
+    Context::check(api().abandon(edit()));
+  }
+  // A dimension that only the run tells.
+  regie_dim late_dim(const std::string& wanted);
   // Initializers and nodes of a graph; inputs are bound in the scope already.
   void build(const Body& body, Scope* scope);
   // What the condition of an If is at these shapes, where it is known.
   std::optional<bool> known_condition(uint32_t id) const;
-  void take_branch(Scope* scope, uint32_t node_index, const Body& body, size_t which);
-  // The regions of an If; `operands` gets the captured values.
-  std::vector<uint32_t> branches(const Scope& scope, uint32_t node_index, const Body& body,
+  // `condition`: of which the run has to see that it chooses this branch, for the reason `why`; REGIE_NONE:
+  // it does.
+  void take_branch(Scope* scope, uint32_t node_index, const Body& body, size_t which,
+                   uint32_t condition = REGIE_NONE, const std::string& why = {});
+  // The regions of an If; `operands` gets the captured values. None if only one branch can be had, which is
+  // built in the place of the If then.
+  std::vector<uint32_t> branches(Scope* scope, uint32_t node_index, const Body& body,
                                  std::vector<uint32_t>* operands);
 
  private:
@@ -85,6 +96,12 @@ class Builder {
   void check_versions();
   void check_operators();
   bool known_extension(const wire::Node& node) const;
+  bool build_branch(const Scope& scope, const Body& branch, const NodeRef& ref, size_t which,
+                    const std::vector<std::string_view>& captures, const std::vector<regie_type>& types,
+                    std::vector<uint32_t>* results);
+  // Whether what this builds can be; if not, all regions that it has opened are thrown away.
+  template <class F>
+  bool possible(F&& build);
   std::array<const Body*, 2> bodies(const NodeRef& ref, uint32_t node_index, const Body& body);
   void translate(Scope* scope, uint32_t index, const Body& body);
   void outputs(const Scope& scope);
@@ -96,6 +113,7 @@ class Builder {
   std::deque<std::string> made_names_;
   std::deque<Sequence> sequences_;
   std::unique_ptr<Body> body_;
+  size_t open_regions_ = 0;
 };
 
 }  // namespace regie::onnx

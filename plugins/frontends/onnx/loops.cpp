@@ -47,7 +47,7 @@ void LoopRegion::add(uint32_t value, std::string_view name) {
     context_.unsupported(quoted(name) + " is a sequence or an optional; only tensors go into a loop");
   if (type.rank < 0)
     context_.unsupported("the shape of " + quoted(name) + ", which goes into a loop, is not known");
-  arguments_.push_back({value, name});
+  arguments_.push_back({value, name, {type.dims, type.dims + type.rank}});
 }
 
 size_t LoopRegion::capture(uint32_t value, std::string_view name) {
@@ -58,6 +58,8 @@ size_t LoopRegion::capture(uint32_t value, std::string_view name) {
 
 // The body's first two inputs, where they are its own.
 void LoopRegion::open(const wire::ValueInfo* number, const wire::ValueInfo* condition) {
+  number_ = number;
+  condition_ = condition;
   // Captures by name, and constants of the graphs around it read directly.
   for (std::string_view name : body_.captures) {
     const uint32_t v = inner_.outer->find(name);
@@ -68,18 +70,19 @@ void LoopRegion::open(const wire::ValueInfo* number, const wire::ValueInfo* cond
       add(v, name);
     }
   }
+  open_now();
+}
+
+void LoopRegion::open_now() {
   static constexpr regie_dim kOne = 1;
   static const wire::ValueInfo none;
-  std::vector<regie_type> types{one_element(REGIE_I64, number ? *number : none, &kOne),
-                                one_element(REGIE_BOOL, condition ? *condition : none, &kOne)};
-  // Types as they stand now; the dimensions are copied, as the host's belong to it.
-  std::vector<std::vector<regie_dim>> dims;
-  std::vector<std::string> texts{number ? number->name() : "iteration",
-                                 condition ? condition->name() : "goes_on"};
+  std::vector<regie_type> types{one_element(REGIE_I64, number_ ? *number_ : none, &kOne),
+                                one_element(REGIE_BOOL, condition_ ? *condition_ : none, &kOne)};
+  std::vector<std::string> texts{number_ ? number_->name() : "iteration",
+                                 condition_ ? condition_->name() : "goes_on"};
   for (const Argument& a : arguments_) {
     regie_type type = builder_.value(a.value).type;
-    dims.emplace_back(type.dims, type.dims + type.rank);
-    type.dims = dims.back().data();
+    type.dims = a.dims.data();
     types.push_back(type);
     texts.emplace_back(a.name);
   }
@@ -87,7 +90,28 @@ void LoopRegion::open(const wire::ValueInfo* number, const wire::ValueInfo* cond
   for (const std::string& text : texts) names.push_back(sdk::str(text));
   args_.resize(types.size());
   region_ = builder_.open_region(kBody, types, names, args_.data());
+  inner_.values.clear();
   for (const auto& [name, place] : by_name_) inner_.values.emplace(name, args_[2 + place]);
+}
+
+bool LoopRegion::settled(const std::vector<uint32_t>& carried_results) {
+  bool settled = true;
+  for (size_t i = 0; i < carried_; ++i) {
+    Argument& a = arguments_[i];
+    const regie_type& after = builder_.value(carried_results[i]).type;
+    // What cannot be is said where the Loop itself is made.
+    if (after.container != REGIE_TENSOR || after.rank != static_cast<int32_t>(a.dims.size())) continue;
+    for (size_t d = 0; d < a.dims.size(); ++d) {
+      const bool open = a.dims[d] != builder_.value(a.value).type.dims[d];
+      if (open || after.dims[d] == a.dims[d]) continue;
+      a.dims[d] = builder_.late_dim(std::string(a.name) + "." + std::to_string(d));
+      settled = false;
+    }
+  }
+  if (settled) return true;
+  builder_.abandon_region();
+  open_now();
+  return false;
 }
 
 void LoopRegion::bind(const std::string& name, uint32_t value) {
@@ -149,9 +173,12 @@ LoopNode loop_node(Builder& builder, Translation& t, const Scope& scope, const B
     region.carry(initial, graph.input(2 + i).name());
   }
   region.open(&graph.input(0), &graph.input(1));
-  for (int i = 0; i < 2 + carried; ++i)
-    region.bind(graph.input(i).name(), region.argument(static_cast<size_t>(i)));
-  std::vector<uint32_t> results = region.build();
+  std::vector<uint32_t> results;
+  do {
+    for (int i = 0; i < 2 + carried; ++i)
+      region.bind(graph.input(i).name(), region.argument(static_cast<size_t>(i)));
+    results = region.build();
+  } while (!region.settled({results.begin() + 1, results.end()}));
   results[0] = region.unwrapped(graph.output(0).name());
   region.close(results);
   LoopNode out{region.operands(t.operand(0), t.operand(1)), region.id(), carried, {}};
@@ -244,23 +271,26 @@ ScanNode scan_node(Builder& builder, Translation& t, const Scope& scope, const B
   const size_t last_place = last == REGIE_NONE ? LoopRegion::kDirect : region.capture(last, "last");
 
   region.open(nullptr, nullptr);
-  for (size_t i = 0; i < states; ++i)
-    region.bind(graph.input(static_cast<int>(i)).name(), region.argument(2 + i));
-  uint32_t backwards = REGIE_NONE;
-  for (size_t k = 0; k < scanned; ++k) {
-    uint32_t at = region.argument(0);
-    if (directions[k] != 0) {
-      if (backwards == REGIE_NONE)
-        backwards =
-            t.make("Sub", {last_place == LoopRegion::kDirect ? last : region.argument(2 + last_place), at});
-      at = backwards;
+  std::vector<uint32_t> results;
+  do {
+    for (size_t i = 0; i < states; ++i)
+      region.bind(graph.input(static_cast<int>(i)).name(), region.argument(2 + i));
+    uint32_t backwards = REGIE_NONE;
+    for (size_t k = 0; k < scanned; ++k) {
+      uint32_t at = region.argument(0);
+      if (directions[k] != 0) {
+        if (backwards == REGIE_NONE)
+          backwards =
+              t.make("Sub", {last_place == LoopRegion::kDirect ? last : region.argument(2 + last_place), at});
+        at = backwards;
+      }
+      const uint32_t whole =
+          places[k] == LoopRegion::kDirect ? t.operand(states + k) : region.argument(2 + places[k]);
+      region.bind(graph.input(static_cast<int>(states + k)).name(),
+                  t.make("Gather", {whole, at}, {Attribute::integer("axis", axes[k])}));
     }
-    const uint32_t whole =
-        places[k] == LoopRegion::kDirect ? t.operand(states + k) : region.argument(2 + places[k]);
-    region.bind(graph.input(static_cast<int>(states + k)).name(),
-                t.make("Gather", {whole, at}, {Attribute::integer("axis", axes[k])}));
-  }
-  std::vector<uint32_t> results = region.build();
+    results = region.build();
+  } while (!region.settled(results));
   results.insert(results.begin(), region.argument(1));
   region.close(results);
   out.loop = {region.operands(trips, REGIE_NONE), region.id(), static_cast<int64_t>(states),

@@ -24,6 +24,9 @@ class LoopRegion {
   void carry(uint32_t value, const std::string& name);
   size_t capture(uint32_t value, std::string_view name);
   void open(const wire::ValueInfo* number, const wire::ValueInfo* condition);
+  // After build(): do all carried values end an iteration with the type that they began it with? Where
+  // dimensions differ the region is thrown away and a new one opened, in which they are open; build it again.
+  bool settled(const std::vector<uint32_t>& carried_results);
   uint32_t argument(size_t i) const { return args_[i]; }
   void bind(const std::string& name, uint32_t value);
   std::vector<uint32_t> build();  // the values of the body's outputs
@@ -37,7 +40,9 @@ class LoopRegion {
   struct Argument {
     uint32_t value;
     std::string_view name;
+    std::vector<regie_dim> dims = {};  // of the argument; of a carried value those that vary are symbols
   };
+  void open_now();
   void add(uint32_t value, std::string_view name);
 
   Builder& builder_;
@@ -47,6 +52,7 @@ class LoopRegion {
   Scope inner_;
   std::vector<Argument> arguments_;
   size_t carried_ = 0;
+  const wire::ValueInfo *number_ = nullptr, *condition_ = nullptr;
   std::vector<std::pair<std::string_view, size_t>> by_name_;
   std::vector<uint32_t> args_;
   uint32_t region_ = REGIE_NONE;

@@ -63,7 +63,8 @@ class NodeTranslation final : public Translation {
     if (const std::optional<bool> taken = builder_.known_condition(operand(0)))
       return builder_.take_branch(scope_, index_, body_, *taken ? 0 : 1);
     std::vector<uint32_t> all = operands;
-    const std::vector<uint32_t> regions = builder_.branches(*scope_, index_, body_, &all);
+    const std::vector<uint32_t> regions = builder_.branches(scope_, index_, body_, &all);
+    if (regions.empty()) return;
     finish(ref.node->op_type(), all, {}, regions, static_cast<size_t>(ref.node->output_size()));
   }
   void finish_loop() override {
@@ -202,11 +203,18 @@ uint32_t Builder::open_region(std::string_view name, const std::vector<regie_typ
   uint32_t region = REGIE_NONE;
   Context::check(api().open_region(edit(), sdk::str(name), static_cast<uint32_t>(types.size()), types.data(),
                                    names.data(), &region, args));
+  ++open_regions_;
   return region;
 }
 
 void Builder::close_region(const std::vector<uint32_t>& results) {
+  --open_regions_;
   Context::check(api().close_region(edit(), static_cast<uint32_t>(results.size()), results.data()));
+}
+
+regie_dim Builder::late_dim(const std::string& wanted) {
+  const regie_import* import = context_.import;
+  return import->host->dim_symbol(import->dims, sdk::str(fresh_name(wanted)), 0, INT64_MAX, 1);
 }
 
 bool Builder::is_constant(uint32_t id) const {
@@ -334,27 +342,59 @@ std::array<const Body*, 2> Builder::bodies(const NodeRef& ref, uint32_t node_ind
 }
 
 // The nodes of the branch in the place of the If.
-void Builder::take_branch(Scope* scope, uint32_t node_index, const Body& body, size_t which) {
+void Builder::take_branch(Scope* scope, uint32_t node_index, const Body& body, size_t which,
+                          uint32_t condition, const std::string& why) {
   const NodeRef& ref = body.nodes[node_index];
   const Body& branch = *bodies(ref, node_index, body)[which];
   Scope inner{scope, {}};
   build(branch, &inner);
   context_.at(ref.name, ref.node->op_type());
   std::vector<uint32_t> results;
-  for (const wire::ValueInfo& v : branch.proto->output()) results.push_back(inner.find(v.name()));
+  for (int i = 0; i < branch.proto->output_size(); ++i) {
+    uint32_t value = inner.find(branch.proto->output(i).name());
+    if (condition != REGIE_NONE && !ref.node->output(i).empty()) {
+      const std::vector<Attribute> attributes{
+          Attribute::integer("expected", which == 0),
+          Attribute::text("message", std::string("the model was read for ") + kBranches[which] + " of " +
+                                         quoted(ref.name) + ", but the run chooses " + kBranches[1 - which] +
+                                         ": " + why)};
+      node("regie.Require", ref, {value, condition}, attributes, {}, {sdk::str(ref.node->output(i))}, {0},
+           &value);
+    }
+    results.push_back(value);
+  }
   bind(scope, ref, results);
 }
 
+template <class F>
+bool Builder::possible(F&& build) {
+  const size_t open = open_regions_;
+  auto give_up = [&](regie_status code) {
+    if (code != REGIE_INVALID_MODEL && code != REGIE_UNSUPPORTED) throw;
+    while (open_regions_ > open) abandon_region();
+    return false;
+  };
+  try {
+    build();
+    return true;
+  } catch (const HostFailure& f) {
+    return give_up(f.code);
+  } catch (const sdk::Failure& f) {
+    return give_up(f.code);
+  }
+}
+
 // Both branches get all captures as arguments, in one order; constants of the graphs around them are read
-// directly.
-std::vector<uint32_t> Builder::branches(const Scope& scope, uint32_t node_index, const Body& body,
+// directly. A branch that cannot be at these shapes need not be taken, and where branches give values of
+// other ranks, of which the graph knows one, the run must choose that one.
+std::vector<uint32_t> Builder::branches(Scope* scope, uint32_t node_index, const Body& body,
                                         std::vector<uint32_t>* operands) {
   const NodeRef& ref = body.nodes[node_index];
   const std::array<const Body*, 2> branches = bodies(ref, node_index, body);
   std::vector<std::string_view> captures;
   for (const Body* branch : branches)
     for (std::string_view name : branch->captures) {
-      const uint32_t v = scope.find(name);
+      const uint32_t v = scope->find(name);
       if (is_sequence(v))
         context_.unsupported("its branch reads the sequence " + quoted(name) +
                              "; sequences do not enter branches");
@@ -376,27 +416,45 @@ std::vector<uint32_t> Builder::branches(const Scope& scope, uint32_t node_index,
     names.push_back(sdk::str(captures[i]));
   }
 
-  std::vector<uint32_t> regions;
+  const uint32_t condition = operands->at(0);
+  std::vector<uint32_t> regions, results[2];
   for (size_t which = 0; which < 2; ++which) {
-    const Body& branch = *branches[which];
-    uint32_t region = REGIE_NONE;
-    std::vector<uint32_t> args(captures.size());
-    Context::check(api().open_region(edit(), sdk::str(kBranches[which]),
-                                     static_cast<uint32_t>(captures.size()), types.data(), names.data(),
-                                     &region, args.data()));
-    Scope inner{&scope, {}};
-    for (size_t i = 0; i < captures.size(); ++i) inner.values.emplace(captures[i], args[i]);
-    build(branch, &inner);
-    std::vector<uint32_t> results;
-    for (const wire::ValueInfo& v : branch.proto->output()) {
-      results.push_back(inner.find(v.name()));
-      if (is_sequence(results.back()))
-        context_.unsupported("the result " + quoted(v.name()) + " of " + kBranches[which] +
-                             " is a sequence; branches give tensors");
+    const bool can_be = possible([&] {
+      std::vector<uint32_t> args(captures.size());
+      regions.push_back(open_region(kBranches[which], types, names, args.data()));
+      Scope inner{scope, {}};
+      for (size_t i = 0; i < captures.size(); ++i) inner.values.emplace(captures[i], args[i]);
+      build(*branches[which], &inner);
+      for (const wire::ValueInfo& v : branches[which]->proto->output()) {
+        results[which].push_back(inner.find(v.name()));
+        if (is_sequence(results[which].back()))
+          context_.unsupported("the result " + quoted(v.name()) + " of " + kBranches[which] +
+                               " is a sequence; branches give tensors");
+      }
+      context_.at(ref.name, ref.node->op_type());
+    });
+    if (!can_be) {
+      // What is wrong with it is said if the other one cannot be, either.
+      if (!possible([&] {
+            take_branch(scope, node_index, body, 1 - which, condition,
+                        "that cannot be at the shapes it was compiled for");
+          }))
+        take_branch(scope, node_index, body, which);
+      return {};
     }
-    context_.at(ref.name, ref.node->op_type());
-    Context::check(api().close_region(edit(), static_cast<uint32_t>(results.size()), results.data()));
-    regions.push_back(region);
+    if (which == 1)
+      for (size_t i = 0; i < results[0].size(); ++i) {
+        const regie_type &a = value(results[0][i]).type, &b = value(results[1][i]).type;
+        if (a.rank == b.rank || a.container != REGIE_TENSOR || b.container != REGIE_TENSOR) continue;
+        // "Squeeze if the dimension is one" is what exporters make of a squeeze.
+        const size_t lower = a.rank < b.rank ? 0 : 1;
+        abandon_region();
+        take_branch(scope, node_index, body, lower, condition,
+                    "its output " + quoted(ref.node->output(static_cast<int>(i))) +
+                        " would have another rank; compile for other shapes");
+        return {};
+      }
+    close_region(results[which]);
   }
   return regions;
 }

@@ -58,8 +58,27 @@ KernelPtr prepare_copy(Prepare& p) {
   });
 }
 
+void infer_require(const Infer& infer) {
+  for (regie_dim d : infer.shape(1))
+    if (!infer.agree(d, 1)) infer.bad("the condition must have one element");
+  infer_copy(infer);
+}
+
+KernelPtr prepare_require(Prepare& p) {
+  p.expect_result(0, p.shape(0));
+  if (p.in(1).elem != REGIE_BOOL || sdk::count_of(p.in(1)) != 1) p.bad("the condition must be one bool");
+  uint32_t size = p.moved_bytes(p.in(0));
+  return make_kernel([bytes = static_cast<uint64_t>(sdk::count_of(p.in(0))) * size,
+                      expected = p.attrs.integer("expected", 1) != 0,
+                      message = std::string(p.attrs.text("message", ""))](const Call& call) {
+    if ((*call.in<uint8_t>(1) != 0) != expected) throw sdk::Failure(REGIE_INVALID_INPUT, message);
+    copy_bytes(call.out<void>(0), call.in<void>(0), bytes);
+  });
+}
+
 constexpr Op table[] = {
     {"If", 0, infer_if, nullptr},
+    {"regie.Require", 0, infer_require, prepare_require},
     {"regie.Copy", 0, infer_copy, prepare_copy},
     {"regie.Reformat", 0, infer_copy, prepare_copy},
 };
