@@ -164,8 +164,8 @@ int command_cache(const Arguments& arguments) {
                           "what is damaged; gc: remove what was used least recently"},
                          {"[MODEL]", "why: the model; options are those of `regie compile`"}},
                         "cache list | why MODEL [options] | verify | gc [--max-size SIZE]",
-                        "  regie cache list\n  regie cache why model.onnx --threads 2\n"
-                        "  regie cache gc --max-size 1G",
+                        "  regie cache list\n"
+                        "  regie cache verify\n  regie cache gc --max-size 1G",
                         &values))
     return *code;
   const std::string action = values["ACTION"].as<std::string>();

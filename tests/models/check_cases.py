@@ -3,7 +3,7 @@
     check_cases.py REGIE WORK [CASE...] [--cases FOLDER] [--not-yet FILE] [--ways session,command] [--jobs N]
 
 Ways: optimised and not; `session` (the Python package: all runs of a case in ONE session, twice over) and `command` (`regie run`,
-a process a run); from the model file and from the offline model, in a process of its own. What is measured (peak memory, time,
+a process a run); from the model file and from the offline model, in a process of its own; with a cold cache, a warm one and none. What is measured (peak memory, time,
 stack) is measured in that process. Exits 1 with one line a failure. Cases in FILE (`case: reason`) must fail; one that passes is
 an error too, so that the list stays exact.
 """
@@ -125,6 +125,8 @@ def session(case, task):
     except regie.Error as error:
         case.check_failure(error.code, str(error), case.runs)
         return {"answer": "error"}
+    if "cache" in task and model.report["cache"]["outcome"] != task["cache"]:
+        raise Wrong(f"the cache was to be a {task['cache']}, but was {model.report['cache']}")
     told = {"answer": "values", "seconds": time.monotonic() - started,
             "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
     if task.get("save"):
@@ -165,15 +167,15 @@ def check_apart(inputs, outputs):
         array.view(np.uint8 if array.dtype.kind != "O" and array.ndim else array.dtype).fill(0x5A) if array.dtype.kind != "O" else array.fill("?")
 
 
-def in_child(case, task):
-    """session() in a process with the case's limits; Wrong if it fails, crashes or takes too long."""
+def in_child(case, task, cache=None):
+    """session() in a process with the case's limits; Wrong if it fails, crashes or takes too long. `cache`: a folder."""
     def limit():
         if "stack_kb" in case.bounds:
             resource.setrlimit(resource.RLIMIT_STACK, (case.bounds["stack_kb"] * 1024,) * 2)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     command = [sys.executable, __file__, "--child", str(case.folder), json.dumps(task)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, preexec_fn=limit)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, preexec_fn=limit, env=environment(cache))
     except subprocess.TimeoutExpired:
         raise Wrong(f"not done after {SECONDS} s")
     if done.returncode:
@@ -182,6 +184,10 @@ def in_child(case, task):
     if "wrong" in told:
         raise Wrong(told["wrong"])
     return told
+
+
+def environment(cache):
+    return {**os.environ, **({"REGIE_CACHE": "on", "REGIE_CACHE_DIR": str(cache)} if cache else {"REGIE_CACHE": "off"})}
 
 
 def check_bounds(case, told, offline):
@@ -197,7 +203,8 @@ def check_bounds(case, told, offline):
 
 def by_session(case, work, optimise):
     offline = work / "session.rgm"
-    check_bounds(case, in_child(case, {"optimise": optimise}), None)
+    for cache in ("miss", "hit"):
+        check_bounds(case, in_child(case, {"optimise": optimise, "cache": cache}, work / "cache"), None)
     told = in_child(case, {"optimise": optimise, "save": str(offline)})
     if told["answer"] == "values":
         check_bounds(case, told, offline)
@@ -209,14 +216,14 @@ def by_session(case, work, optimise):
 # ---- The command line, a process a run --------------------------------------------------------------------------------------
 
 
-def regie_command(case, command):
+def regie_command(case, command, cache=None):
     """Runs it within the case's limits; gives (whether it failed, standard error, peak MB, seconds)."""
     def limit():
         if "stack_kb" in case.bounds:
             resource.setrlimit(resource.RLIMIT_STACK, (case.bounds["stack_kb"] * 1024,) * 2)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     started = time.monotonic()
-    process = subprocess.Popen([str(c) for c in command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=limit)
+    process = subprocess.Popen([str(c) for c in command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=limit, env=environment(cache))
     stderr = process.stderr.read()  # ends when the process does
     _, status, used = os.wait4(process.pid, 0)
     code = process.returncode = os.waitstatus_to_exitcode(status)
@@ -226,12 +233,12 @@ def regie_command(case, command):
     return code == 2, stderr.strip(), used.ru_maxrss / 1024, seconds
 
 
-def run_by_command(case, regie, model, options, work, runs):
+def run_by_command(case, regie, model, options, work, runs, cache=None):
     for number, run in runs:
         out = work / f"out{number}"
         shutil.rmtree(out, ignore_errors=True)
         inputs = [a for name, file in run["inputs"].items() for a in ("--input", f"{name}={case.folder / file}")]
-        failed, stderr, _, _ = regie_command(case, [regie, "run", model, *options, *inputs, "--output-dir", out])
+        failed, stderr, _, _ = regie_command(case, [regie, "run", model, *options, *inputs, "--output-dir", out], cache)
         try:
             if failed:
                 if out.exists() and list(out.iterdir()):
@@ -248,7 +255,8 @@ def by_command(case, work, optimise, regie):
     options = [] if optimise else ["--no-optimise"]
     offline = work / "command.rgm"
     runs = [(n, r) for n, r in enumerate(case.runs) if all(np.load(case.folder / f, allow_pickle=False).dtype.kind in "biufc" for f in r["inputs"].values())]
-    run_by_command(case, regie, case.model, options, work, runs)
+    for _ in ("cold", "warm"):
+        run_by_command(case, regie, case.model, options, work, runs, work / "cache")
     failed, stderr, peak, seconds = regie_command(case, [regie, "compile", case.model, "-o", offline, *options])
     if failed:
         if offline.exists():
