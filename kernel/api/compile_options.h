@@ -1,9 +1,10 @@
-// The options of a compile as the embedding API takes them, for those who ask the compiler for more than that
-// gives.
+// The options of a compile as the embedding API takes them, those of the cache among them, for those who ask
+// the compiler or the cache for more than that gives.
 #pragma once
 
 #include <memory>
 
+#include "cache/folder.h"
 #include "passes/compiler.h"
 #include "regie/api/regie.h"
 
@@ -12,6 +13,7 @@ namespace regie {
 struct ApiCompile {
   CompileOptions options;
   std::shared_ptr<PluginHost> plugins;
+  CacheOptions cache;
 };
 
 Result<ApiCompile> read_api_compile(const regie_option* options, size_t count);

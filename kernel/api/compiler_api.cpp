@@ -1,6 +1,9 @@
 // The compiling half of the embedding API.
 #include "api/compile_options.h"
 #include "api/objects.h"
+#include "base/json_writer.h"
+#include "cache/cached_compile.h"
+#include "cache/model_memory.h"
 
 namespace regie {
 
@@ -31,9 +34,13 @@ Result<CompileOptions> read_options(const ApiOptions& given) {
 Status compile_into(const std::string& path, std::span<const std::byte> bytes, const regie_option* options,
                     size_t count, regie_model** model) {
   REGIE_ASSIGN(const ApiCompile given, read_api_compile(options, count));
-  REGIE_ASSIGN(Compiled compiled, compile(given.plugins, path, bytes, given.options));
+  REGIE_ASSIGN(CachedCompile compiled,
+               compile_cached({given.plugins, path, bytes, given.options}, given.cache));
   auto made = std::make_unique<regie_model>(std::move(compiled.model));
   made->compile_report = std::move(compiled.report);
+  made->cache_report = compiled.cache.to_json();
+  if (compiled.report.empty())  // the ledger has no times then
+    made->cache_report += ",\n\"compile_ms\": " + std::to_string(compiled.cache.milliseconds);
   *model = made.release();
   return {};
 }
@@ -41,12 +48,15 @@ Status compile_into(const std::string& path, std::span<const std::byte> bytes, c
 }  // namespace
 
 Result<ApiCompile> read_api_compile(const regie_option* options, size_t count) {
-  REGIE_ASSIGN(const ApiOptions given, ApiOptions::read(options, count,
-                                                        {"target", "pipeline", "dump", "optimise", "verify",
-                                                         "threads", "plugin-path"},
-                                                        {"shape", "set"}));
+  REGIE_ASSIGN(const ApiOptions given,
+               ApiOptions::read(options, count,
+                                {"target", "pipeline", "dump", "optimise", "verify", "threads", "plugin-path",
+                                 "cache", "cache-dir", "cache-size"},
+                                {"shape", "set"}));
   ApiCompile out;
   REGIE_ASSIGN(out.options, read_options(given));
+  REGIE_ASSIGN(out.cache,
+               cache_options(given.find("cache"), given.find("cache-dir"), given.find("cache-size")));
   REGIE_ASSIGN(out.plugins, api_plugin_host(given.text("plugin-path")));
   return out;
 }
@@ -74,6 +84,27 @@ regie_status regie_compile_bytes(const void* data, size_t size, const char* name
     return regie::compile_into(name, {static_cast<const std::byte*>(data), size}, options, option_count,
                                model);
   });
+}
+
+const char* regie_cache_statistics(void) {
+  thread_local std::string text;
+  try {
+    const regie::CacheStatistics s = regie::cache_statistics();
+    text = regie::JsonWriter()
+               .open_object()
+               .member("compiles", s.compiles)
+               .member("process_hits", s.memory_hits)
+               .member("folder_hits", s.folder_hits)
+               .member("stored", s.stored)
+               .member("not_stored", s.not_stored)
+               .member("kernels_compiled", s.kernels_compiled)
+               .member("kernels_known", s.kernels_known)
+               .close()
+               .take();
+  } catch (...) {
+    return "{}";
+  }
+  return text.c_str();
 }
 
 }  // extern "C"

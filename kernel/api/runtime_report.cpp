@@ -82,7 +82,8 @@ const char* regie_model::report() const try {
     // The ledger may be large and, from a file, deep: it is checked, but neither taken apart nor printed
     // again.
     const std::string& ledger = compile_report.empty() ? model->ledger_json : compile_report;
-    const std::string own = to_text(figures(*this));
+    const std::string own =
+        to_text(figures(*this)) + (cache_report.empty() ? "" : ",\n\"cache\": ") + cache_report;
     const size_t open = ledger.find_first_not_of(" \t\r\n"), close = ledger.find_last_not_of(" \t\r\n");
     const bool object = open != std::string::npos && ledger[open] == '{' && Json::accept(ledger);
     if (!object) {

@@ -238,7 +238,7 @@ Result<std::string> read_text_file(const std::string& path) {
 
 struct PendingFile::Rep {
   std::string path, target, folder;
-  bool nameless = false;
+  bool nameless = false, sync = true;
   Descriptor file{-1};
   Temporary temporary;
 
@@ -265,7 +265,7 @@ PendingFile& PendingFile::operator=(PendingFile&&) noexcept = default;
 PendingFile::~PendingFile() = default;
 
 Result<PendingFile> PendingFile::write(const std::string& path,
-                                       const std::function<Status(const AppendBytes&)>& fill) {
+                                       const std::function<Status(const AppendBytes&)>& fill, Sync sync) {
   if (path.empty()) return io_error("cannot write: the path is empty; give the path of a file");
   struct stat info;
   const bool exists = ::stat(path.c_str(), &info) == 0;
@@ -296,7 +296,8 @@ Result<PendingFile> PendingFile::write(const std::string& path,
   if (!rep->file.ok()) return system_failure("write", path, errno);
   REGIE_TRY(fill_through(rep->file.get(), path, fill));
   if (exists) (void)::fchmod(rep->file.get(), info.st_mode & 07777);
-  if (sync_failed(rep->file.get())) return system_failure("write", path, errno);
+  rep->sync = sync == Sync::kYes;
+  if (rep->sync && sync_failed(rep->file.get())) return system_failure("write", path, errno);
   return PendingFile(std::move(rep));
 }
 
@@ -312,13 +313,15 @@ Status PendingFile::put_in_place() {
   r.temporary.kept = true;
   // The file is complete and in place; whether the folder's entry has reached the disk no longer decides
   // success.
+  if (!r.sync) return {};
   Descriptor directory(open_retrying(r.folder.c_str(), O_RDONLY | O_DIRECTORY));
   if (directory.ok()) (void)::fsync(directory.get());
   return {};
 }
 
-Status write_file_atomically(const std::string& path, const std::function<Status(const AppendBytes&)>& fill) {
-  REGIE_ASSIGN(PendingFile file, PendingFile::write(path, fill));
+Status write_file_atomically(const std::string& path, const std::function<Status(const AppendBytes&)>& fill,
+                             Sync sync) {
+  REGIE_ASSIGN(PendingFile file, PendingFile::write(path, fill, sync));
   return file.put_in_place();
 }
 

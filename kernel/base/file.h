@@ -36,13 +36,17 @@ Result<std::string> read_text_file(const std::string& path);
 // any failure (disk full, unwritable) it is removed, an existing `path` is untouched, and the message says
 // which path and why. `fill` gets a function that appends bytes.
 using AppendBytes = std::function<Status(const void* data, size_t size)>;
+// kNo: for what can be made again. Readers see all of it or nothing, but a power failure may lose it or leave
+// zeros.
+enum class Sync { kNo, kYes };
 
 // The same in two steps, for several files of which all are to be there or none. An open file each until it
 // is put in its place; one that is not is removed.
 class PendingFile {
  public:
   static Result<PendingFile> write(const std::string& path,
-                                   const std::function<Status(const AppendBytes&)>& fill);
+                                   const std::function<Status(const AppendBytes&)>& fill,
+                                   Sync sync = Sync::kYes);
   Status put_in_place();
   PendingFile(PendingFile&&) noexcept;
   PendingFile& operator=(PendingFile&&) noexcept;
@@ -54,7 +58,8 @@ class PendingFile {
   std::unique_ptr<Rep> rep_;  // none: a pipe or a device, which has its bytes already
 };
 
-Status write_file_atomically(const std::string& path, const std::function<Status(const AppendBytes&)>& fill);
+Status write_file_atomically(const std::string& path, const std::function<Status(const AppendBytes&)>& fill,
+                             Sync sync = Sync::kYes);
 Status write_file_atomically(const std::string& path, std::string_view text);
 
 // `relative` resolved below the folder of `model_path`; INVALID_MODEL if it is absolute, has "..", or a link

@@ -97,12 +97,18 @@ void add_compile_options(po::options_description* options) {
       "no-optimise", "only what is needed to run: no fusion, no folding, no reuse of memory by aliasing")(
       "no-verify", "skip the checks of graph and plan after each stage")(
       "plugin-path", po::value<std::string>(),
-      "folders with further plug-ins, rules, operators (colon separated)");
+      "folders with further plug-ins, rules, operators (colon separated)")(
+      "cache", po::value<std::string>(),
+      "off, read or on (default: on, or as REGIE_CACHE says): whether what was compiled before serves again")(
+      "cache-dir", po::value<std::string>(),
+      "folder of the cache (default: REGIE_CACHE_DIR, else regie in XDG_CACHE_HOME or ~/.cache)")(
+      "cache-size", po::value<std::string>(), "most bytes of it, such as 500M (default: 4G)");
 }
 
 std::vector<std::pair<std::string, std::string>> compile_options(const po::variables_map& values) {
   std::vector<std::pair<std::string, std::string>> pairs;
-  for (const char* key : {"target", "pipeline", "threads", "dump", "plugin-path"})
+  for (const char* key :
+       {"target", "pipeline", "threads", "dump", "plugin-path", "cache", "cache-dir", "cache-size"})
     if (values.count(key)) pairs.emplace_back(key, values[key].as<std::string>());
   for (const char* key : {"shape", "set"})
     if (values.count(key))

@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 std::string grouped(uint64_t n) {
   std::string digits = std::to_string(n);
   for (int64_t at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3)
-    digits.insert(static_cast<size_t>(at), ",");
+    digits.insert(static_cast<size_t>(at), 1, ',');
   return digits;
 }
 
@@ -56,6 +56,19 @@ void print_engines(const Json& report) {
   line("engines", text);
 }
 
+void print_cache(const Json& report) {
+  const Json& cache = report.value("cache", Json::object());
+  std::string text = cache.value("outcome", "");
+  if (text.empty()) return;
+  if (text == "hit") text += " in the " + cache.value("from", "");
+  std::string why;
+  for (const Json& w : cache.value("why", Json::array()))
+    why += (why.empty() ? ": " : "; ") + w.get<std::string>();
+  if (const std::string not_stored = cache.value("not_stored", ""); !not_stored.empty())
+    why += "; not stored, as " + not_stored;
+  line("cache", text + why);
+}
+
 void summary(const char* path, const Json& report) {
   line("import", count_of(report["operators_before"], "operator") + " from " + path);
   for (const Json& s : report.value("stages", Json::array())) {
@@ -64,14 +77,16 @@ void summary(const char* path, const Json& report) {
     for (const auto& [title, n] : s["patches_by_title"].items())
       what += (what.empty() ? ": " : ", ") + title + " x" + grouped(n);
     for (const Json& note : s.value("notes", Json::array())) what += "; " + note.get<std::string>();
-    char time[32];
-    std::snprintf(time, sizeof time, " (%.1f ms)", s.value("milliseconds", 0.0));
+    char time[32] = "";
+    if (s.contains("milliseconds"))
+      std::snprintf(time, sizeof time, " (%.1f ms)", s["milliseconds"].get<double>());
     line(s["name"], text + what + time);
   }
   print_engines(report);
   print_memory(report);
   line("tasks", count_of(report["tasks"], "task") + " on " + count_of(report["streams"], "stream") + ", " +
                     count_of(report["events"], "event"));
+  print_cache(report);
 }
 
 // The report without its long lists, which a summary does not need.

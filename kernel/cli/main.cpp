@@ -22,6 +22,7 @@ constexpr Command kCommands[] = {
     {"check", "test a file of fusion rules", command_check},
     {"plugins", "list and describe plug-ins", command_plugins},
     {"inspect", "what is in an offline model", command_inspect},
+    {"cache", "what was compiled before and is kept", command_cache},
     {"plan-memory", "pack buffers with lifetimes into one arena", command_plan_memory},
 };
 

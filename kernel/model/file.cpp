@@ -15,7 +15,7 @@ bool looks_like_model_file(std::span<const std::byte> head) {
                     [](char a, std::byte b) { return static_cast<std::byte>(a) == b; });
 }
 
-Status save_model(const Model& model, const std::string& path) {
+Status save_model(const Model& model, const std::string& path, Sync sync) {
   if (model.weight_check) REGIE_TRY(model.weight_check->wait());
   REGIE_ASSIGN(const WireModel wire, to_wire(model));
   const Section sections[] = {
@@ -28,17 +28,21 @@ Status save_model(const Model& model, const std::string& path) {
       {static_cast<uint32_t>(SectionKind::kWeights), 0, model.weight_bytes},
   };
   const Layout layout = lay_out(sections, kModelFormatVersion);
-  return write_file_atomically(path, [&](const AppendBytes& append) -> Status {
-    static constexpr char kZeros[kPageBytes] = {};
-    REGIE_TRY(append(layout.head.data(), layout.head.size()));
-    uint64_t at = layout.head.size();
-    for (size_t i = 0; i < std::size(sections); ++i) {
-      if (layout.places[i].offset > at) REGIE_TRY(append(kZeros, layout.places[i].offset - at));
-      if (!sections[i].bytes.empty()) REGIE_TRY(append(sections[i].bytes.data(), sections[i].bytes.size()));
-      at = layout.places[i].offset + layout.places[i].size;
-    }
-    return {};
-  });
+  return write_file_atomically(
+      path,
+      [&](const AppendBytes& append) -> Status {
+        static constexpr char kZeros[kPageBytes] = {};
+        REGIE_TRY(append(layout.head.data(), layout.head.size()));
+        uint64_t at = layout.head.size();
+        for (size_t i = 0; i < std::size(sections); ++i) {
+          if (layout.places[i].offset > at) REGIE_TRY(append(kZeros, layout.places[i].offset - at));
+          if (!sections[i].bytes.empty())
+            REGIE_TRY(append(sections[i].bytes.data(), sections[i].bytes.size()));
+          at = layout.places[i].offset + layout.places[i].size;
+        }
+        return {};
+      },
+      sync);
 }
 
 namespace {

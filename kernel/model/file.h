@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "base/file.h"
 #include "base/status.h"
 #include "model/model.h"
 
@@ -14,7 +15,7 @@ namespace regie {
 inline constexpr uint32_t kModelFormatVersion = 1;
 
 // Complete or not there at all. The same model gives the same bytes.
-Status save_model(const Model& model, const std::string& path);
+Status save_model(const Model& model, const std::string& path, Sync sync = Sync::kYes);
 // Maps the file. CORRUPT names the section whose checksum or length is wrong; INVALID_MODEL if it is no .rgm;
 // UNSUPPORTED for a newer format, with both versions and what to do. Every index and range in it is checked,
 // so that a well-checksummed but hostile file cannot make the runtime read outside.

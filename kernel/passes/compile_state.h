@@ -19,6 +19,8 @@
 
 namespace regie {
 
+class KernelCache;
+
 struct CompileOptions {
   std::string target = "host_cpu";
   std::string pipeline;  // empty: "default", or "unoptimised" if !optimise
@@ -30,7 +32,8 @@ struct CompileOptions {
   std::vector<std::pair<std::string, std::string>> settings;        // {"fold-constants.budget-bytes", "1024"}
   std::set<uint32_t> held_back_patches;                             // bisection: patches left out
   uint32_t stop_after_patches = UINT32_MAX;
-  bool explain = false;  // the ledger leaves no detail out
+  bool explain = false;            // the ledger leaves no detail out
+  KernelCache* kernels = nullptr;  // where engines' kernels may be known from before; outlives the compile
 };
 
 struct EngineInstance {
@@ -87,7 +90,8 @@ struct CompileState {
   CompileOptions options;
   std::shared_ptr<PluginHost> plugins;
   std::shared_ptr<PluginOpSet> ops;
-  std::string source;  // the user's file, for messages
+  std::string source;                       // the user's file, for messages
+  std::vector<std::string> external_files;  // beside the model, as it names them; sorted
   std::unique_ptr<Graph> graph;
   bool aliases_given = false;  // the graph as it was read says where values lie
   std::string portable_graph;  // .rg text right after import

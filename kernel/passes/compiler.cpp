@@ -59,10 +59,12 @@ Result<Tensor> portable_constant(const Model& model, std::string_view digest, re
 Result<std::unique_ptr<Graph>> read_graph(CompileState& state, const std::string& path,
                                           std::span<const std::byte> bytes) {
   const auto& options = state.options.import_options;
-  if (!bytes.empty()) return import_bytes(*state.plugins, *state.ops, bytes, path, options);
+  if (!bytes.empty())
+    return import_bytes(*state.plugins, *state.ops, bytes, path, options, &state.external_files);
   auto file = MappedFile::open(path);
   if (!file.ok()) return std::move(file).status();
-  if (!looks_like_model_file(file->bytes())) return import_model(*state.plugins, *state.ops, path, options);
+  if (!looks_like_model_file(file->bytes()))
+    return import_model(*state.plugins, *state.ops, path, options, &state.external_files);
   REGIE_ASSIGN(std::shared_ptr<const Model> model, load_model(path));
   if (!options.empty())
     return unsupported(
@@ -123,7 +125,8 @@ Result<Compiled> compile_in(CompileState& state, const Pipeline& pipeline, const
   }
   state.ledger.total_milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  return Compiled{model, state.ledger.to_json(true)};
+  return Compiled{model, state.ledger.to_json(true), state.external_files, state.ledger.kernels_compiled,
+                  state.ledger.kernels_known};
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "model/model.h"
 #include "passes/compile_state.h"
@@ -13,7 +14,9 @@ namespace regie {
 
 struct Compiled {
   std::shared_ptr<const Model> model;
-  std::string report;  // JSON, times included
+  std::string report;                       // JSON, times included
+  std::vector<std::string> external_files;  // beside the model, as it names them; sorted
+  uint64_t kernels_compiled = 0, kernels_known = 0;
 };
 
 // `bytes` empty: the file at `path`. Failures name the file, the node and what to do.

@@ -125,6 +125,7 @@ Status Importer::open_external(regie_str relative, uint64_t offset, uint64_t len
                                uint64_t* size) {
   auto resolved = resolve_beside(path_, view(relative));
   if (!resolved.ok()) return placed(resolved.status());
+  external_names_.emplace(view(relative));
   auto it = files_.find(*resolved);
   if (it == files_.end()) {
     auto file = MappedFile::open(*resolved);

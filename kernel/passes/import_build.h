@@ -27,6 +27,8 @@ class Importer : public regie_import {
   Importer(const Importer&) = delete;
 
   Result<std::unique_ptr<Graph>> finish(const std::string& frontend);
+  // Those that the frontend asked for, as it named them.
+  std::vector<std::string> external_files() const { return {external_names_.begin(), external_names_.end()}; }
 
  private:
   struct Source : regie_source {
@@ -75,6 +77,7 @@ class Importer : public regie_import {
   std::unique_ptr<Graph> graph_ = std::make_unique<Graph>();
   std::vector<Mapping> mappings_;
   std::map<std::string, MappedFile> files_;
+  std::set<std::string> external_names_;
   std::vector<uint32_t> open_{0};  // regions that are open, outermost first
   std::set<uint32_t> detached_;    // closed, and not yet owned by a node
   std::set<std::string, std::less<>> argument_names_;

@@ -69,7 +69,8 @@ Result<std::unique_ptr<Graph>> import_text(const OpSet& ops, std::string_view te
 Result<std::unique_ptr<Graph>> import_with_frontend(PluginHost& host, const OpSet& ops,
                                                     std::span<const std::byte> bytes,
                                                     std::shared_ptr<const void> owner,
-                                                    const std::string& path, const ImportOptions& options) {
+                                                    const std::string& path, const ImportOptions& options,
+                                                    std::vector<std::string>* external_files) {
   if (bytes.empty()) return invalid_model("the file is empty; expected a model", path);
   std::string tried;
   std::string best_name;
@@ -110,27 +111,30 @@ Result<std::unique_ptr<Graph>> import_with_frontend(PluginHost& host, const OpSe
   Status s = call_plugin("frontend '" + best_name + "' of plug-in " + best.manifest->name,
                          [&] { return best.table->import_model(best.index, &importer); });
   if (!s.ok()) return said_of(s, s.where().empty() ? path : s.where());
+  if (external_files) *external_files = importer.external_files();
   return importer.finish(best_name);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Graph>> import_model(PluginHost& host, const OpSet& ops, const std::string& path,
-                                            const ImportOptions& options) {
+                                            const ImportOptions& options,
+                                            std::vector<std::string>* external_files) {
   if (is_text(path)) {
     REGIE_ASSIGN(std::string text, read_text_file(path));
     return import_text(ops, text, path, options);
   }
   REGIE_ASSIGN(MappedFile file, MappedFile::open(path));
-  return import_with_frontend(host, ops, file.bytes(), file.owner(), path, options);
+  return import_with_frontend(host, ops, file.bytes(), file.owner(), path, options, external_files);
 }
 
 Result<std::unique_ptr<Graph>> import_bytes(PluginHost& host, const OpSet& ops,
                                             std::span<const std::byte> bytes, const std::string& name,
-                                            const ImportOptions& options) {
+                                            const ImportOptions& options,
+                                            std::vector<std::string>* external_files) {
   if (is_text(name))
     return import_text(ops, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, name, options);
-  return import_with_frontend(host, ops, bytes, nullptr, name, options);
+  return import_with_frontend(host, ops, bytes, nullptr, name, options, external_files);
 }
 
 }  // namespace regie

@@ -21,14 +21,17 @@ namespace regie {
 using ImportOptions = std::vector<std::pair<std::string, std::string>>;
 
 // A file of any frontend, or a text graph (.rg). Weights stay in the mapped files where their alignment
-// allows; the graph keeps the mappings. Every failure names the file.
+// allows; the graph keeps the mappings. `external_files` gets the names, sorted, of the files beside it that
+// were read. Every failure names the file.
 Result<std::unique_ptr<Graph>> import_model(PluginHost& host, const OpSet& ops, const std::string& path,
-                                            const ImportOptions& options = {});
+                                            const ImportOptions& options = {},
+                                            std::vector<std::string>* external_files = nullptr);
 
 // The same from bytes, which need to stay only during the call. `name` stands in messages; external files are
 // looked for beside it.
 Result<std::unique_ptr<Graph>> import_bytes(PluginHost& host, const OpSet& ops,
                                             std::span<const std::byte> bytes, const std::string& name,
-                                            const ImportOptions& options = {});
+                                            const ImportOptions& options = {},
+                                            std::vector<std::string>* external_files = nullptr);
 
 }  // namespace regie

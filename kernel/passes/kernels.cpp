@@ -1,8 +1,11 @@
 // Kernel driver: has every placed node compiled by its engine. Before memory is planned, as kernels need
 // scratch.
+#include <chrono>
+
 #include "base/progress.h"
 #include "passes/compile_state.h"
 #include "ir/structural.h"
+#include "passes/kernel_cache.h"
 
 namespace regie {
 
@@ -37,6 +40,16 @@ regie_status emit(const regie_engine_compile* self, const regie_kernel* k) {
   return REGIE_OK;
 }
 
+Status check_packed(const Graph& g, const regie_node& node, const std::string& engine,
+                    const CompiledKernel& kernel) {
+  for (const PackedWeight& w : kernel.weights)
+    if (w.operand >= node.operand_count || node.operands[w.operand] == REGIE_NONE ||
+        !g.is_constant(node.operands[w.operand]))
+      return bad_plugin("engine '" + engine + "' packed operand " + std::to_string(w.operand) +
+                        ", which is no constant");
+  return {};
+}
+
 }  // namespace
 
 Status compile_kernels(CompileState& state) {
@@ -55,6 +68,19 @@ Status compile_kernels(CompileState& state) {
       return;
     }
     EngineInstance& engine = state.engines[node.engine];
+    std::string digest;
+    const auto described = [&] {
+      if (digest.empty()) digest = kernel_request(state, n, *shapes);
+      return digest;
+    };
+    KernelCache* cache = state.options.kernels;
+    if (cache)
+      if (auto known = cache->find(node.engine, described);
+          known && check_packed(g, node, engine.name, *known).ok()) {
+        state.kernels[n] = std::move(*known);
+        ++state.ledger.kernels_known;
+        return;
+      }
     Sink sink;
     regie_engine_compile request{};
     request.struct_size = sizeof(request);
@@ -64,19 +90,20 @@ Status compile_kernels(CompileState& state) {
     request.shapes = shapes->get();
     request.emit = emit;
     request.sink = &sink;
+    const auto start = std::chrono::steady_clock::now();
     status = call_plugin("engine '" + engine.name + "'",
                          [&] { return engine.table->compile(engine.engine, &request); });
+    const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - start;
+    state.ledger.kernels_milliseconds += static_cast<double>(took.count()) / 1e6;
+    ++state.ledger.kernels_compiled;
     if (status.ok() && !sink.emitted)
       status = bad_plugin("engine '" + engine.name + "' compiled nothing and reported no error");
-    for (const PackedWeight& w : sink.kernel.weights)
-      if (status.ok() && (w.operand >= node.operand_count || node.operands[w.operand] == REGIE_NONE ||
-                          !g.is_constant(node.operands[w.operand])))
-        status = bad_plugin("engine '" + engine.name + "' packed operand " + std::to_string(w.operand) +
-                            ", which is no constant");
+    if (status.ok()) status = check_packed(g, node, engine.name, sink.kernel);
     if (!status.ok()) {
       status.set_where(g.describe_node(n));
       return;
     }
+    if (cache) cache->keep(node.engine, described, sink.kernel, static_cast<uint64_t>(took.count()));
     state.kernels[n] = std::move(sink.kernel);
   });
   return std::move(status).while_doing("compiling kernels");

@@ -164,7 +164,11 @@ std::string Ledger::to_json(bool times) const {
       .strings("event_reasons", events);
   write_counts(j, "counts", counts);
   write_list(j, "notes", details);
-  if (times) j.member("compile_ms", total_milliseconds);
+  if (times)
+    j.member("kernels_compiled", kernels_compiled)
+        .member("kernels_known", kernels_known)
+        .member("kernels_ms", kernels_milliseconds)
+        .member("compile_ms", total_milliseconds);
   return j.close().take();
 }
 

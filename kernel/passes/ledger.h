@@ -74,6 +74,10 @@ class Ledger {
   std::vector<LedgerDetail> details;       // the first kDetailsPerKind of each "<pass>/<kind>"
   uint32_t operators_imported = 0, operators_final = 0, tasks = 0, streams = 0;
   double total_milliseconds = 0;
+  // Asked of engines, and how long they took; known from another compile. Told with the times only, as it
+  // differs between compiles that give the same model.
+  uint64_t kernels_compiled = 0, kernels_known = 0;
+  double kernels_milliseconds = 0;
 
   void patch(PatchRecord record);
   bool keeps_patches() const { return everything || patches.size() < kPatches; }

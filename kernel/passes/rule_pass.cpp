@@ -39,11 +39,11 @@ std::vector<std::string> split(std::string_view text) {
 }
 
 // The option of this name: `--set` beats the pipeline.
-std::string option(const CompileState& state, const PassUse& use, std::string_view key) {
+std::string option(const CompileOptions& options, const PassUse& use, std::string_view key) {
   std::string value;
   for (const auto& [k, v] : use.options)
     if (k == key) value = v;
-  for (const auto& [k, v] : state.options.settings)
+  for (const auto& [k, v] : options.settings)
     if (k == std::string(RulePass::kName) + "." + std::string(key)) value = v;
   return value;
 }
@@ -66,10 +66,14 @@ LedgerDetail detail_of(const NearMiss& miss, const Graph& graph) {
 
 const regie_pass_info* RulePass::info() { return &kInfo; }
 
-Result<RulePass> RulePass::create(const CompileState& state, const PassUse& use) {
-  RulePass pass;
+std::string RulePass::rules_of(const CompileOptions& options, const PassUse& use) {
+  return option(options, use, "rules");
+}
+
+Result<std::vector<std::string>> RulePass::paths(const PluginHost& plugins, std::string_view rules,
+                                                 const std::string& where) {
   std::vector<std::string> paths;
-  for (const std::string& name : split(option(state, use, "rules"))) {
+  for (const std::string& name : split(rules)) {
     std::string stem = name.ends_with(".toml") && name.find('/') == std::string::npos
                            ? name.substr(0, name.size() - 5)
                            : name;
@@ -77,13 +81,20 @@ Result<RulePass> RulePass::create(const CompileState& state, const PassUse& use)
       paths.push_back(name);
       continue;
     }
-    auto path = state.plugins->find_config("rules", stem);
-    if (!path.ok()) return std::move(std::move(path).status().set_where(use.where));
+    auto path = plugins.find_config("rules", stem);
+    if (!path.ok()) return std::move(std::move(path).status().set_where(where));
     paths.push_back(*path);
   }
+  return paths;
+}
+
+Result<RulePass> RulePass::create(const CompileState& state, const PassUse& use) {
+  RulePass pass;
+  REGIE_ASSIGN(const std::vector<std::string> paths,
+               RulePass::paths(*state.plugins, rules_of(state.options, use), use.where));
   if (paths.empty()) return invalid_input("apply-rules needs `rules`, the rule files to apply", use.where);
   REGIE_ASSIGN(pass.rules_, load_rules(paths, state.ops->schemas()));
-  pass.only_ = split(option(state, use, "only"));
+  pass.only_ = split(option(state.options, use, "only"));
   pass.statistics_ = std::make_shared<RuleStatistics>();
   return pass;
 }

@@ -21,6 +21,10 @@ class RulePass {
   static constexpr std::string_view kName = "apply-rules";
   static const regie_pass_info* info();
   static Result<RulePass> create(const CompileState& state, const PassUse& use);
+  // The option `rules` of this use, and the files that such a list names.
+  static std::string rules_of(const CompileOptions& options, const PassUse& use);
+  static Result<std::vector<std::string>> paths(const PluginHost& plugins, std::string_view rules,
+                                                const std::string& where);
   // `changed`: nodes to look at. Leaves counts and near misses in the ledger.
   Status run(CompileState& state, const std::vector<uint32_t>& changed,
              const std::function<Result<ApplyOutcome>(Edit&)>& apply);

@@ -30,6 +30,7 @@ struct Manifest {
   std::string library;  // full path; empty if linked in statically
   std::string name, version;
   std::vector<std::pair<std::string, std::string>> provides;  // {"pass", "fold-constants"} ...
+  std::vector<std::string> environment;                       // variables that change what it gives
 };
 
 // One provider of a name, opened: which library, and which entry of its table.

@@ -126,6 +126,7 @@ Status read_segments(Reader& file, const Header& header, Segment* dynamic) {
 struct Tables {
   uint64_t symbols = 0, strings = 0, strings_size = 0;  // file offsets
   uint64_t count = 0;
+  std::vector<uint64_t> needed;  // places of names among the strings
 };
 
 // The number of symbols is told by the hash tables alone: the greatest chain's end.
@@ -163,6 +164,7 @@ bool read_tables(const Reader& file, const Segment& dynamic, Tables* tables) {
     if (!file.at(at, &d) || d.d_tag == DT_NULL) break;
     if (d.d_tag == DT_SYMTAB) symbols = file.offset_of(d.d_un.d_ptr);
     if (d.d_tag == DT_STRTAB) strings = file.offset_of(d.d_un.d_ptr);
+    if (d.d_tag == DT_NEEDED) tables->needed.push_back(d.d_un.d_val);
     if (d.d_tag == DT_STRSZ) tables->strings_size = d.d_un.d_val;
     if (d.d_tag == DT_HASH) hash = file.offset_of(d.d_un.d_ptr);
     if (d.d_tag == DT_GNU_HASH) gnu_hash = file.offset_of(d.d_un.d_ptr);
@@ -192,6 +194,10 @@ Result<LibraryFile> read_library_file(const std::string& path) {
   if (!read_tables(file, dynamic, &tables)) return damaged();
 
   LibraryFile facts;
+  for (uint64_t name : tables.needed) {
+    if (name >= tables.strings_size) return damaged();
+    facts.needed.emplace_back(file.text(tables.strings + name));
+  }
   for (uint64_t i = 1; i < tables.count; ++i) {
     Symbol s;
     if (!file.at(tables.symbols + i * sizeof(Symbol), &s) || s.st_name >= tables.strings_size)

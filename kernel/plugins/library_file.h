@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 
@@ -18,7 +19,8 @@ struct EntryNumbers {
 struct LibraryFile {
   bool has_entry = false;  // exports regie_plugin_entry as data
   EntryNumbers numbers;
-  uint32_t needs = 0;  // REGIE_BUILD_*: run times of sanitizers that it calls
+  uint32_t needs = 0;               // REGIE_BUILD_*: run times of sanitizers that it calls
+  std::vector<std::string> needed;  // names of the libraries that it is linked with
 };
 
 // BAD_PLUGIN with what is wrong with the file; NOT_FOUND or IO if it cannot be read. Never runs code of the

@@ -82,6 +82,9 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& path, 
   REGIE_ASSIGN(const std::string file, library.as_string());
   REGIE_ASSIGN(const TomlValue provides, toml.require("provides"));
   REGIE_ASSIGN(const std::vector<TomlValue> items, provides.as_array());
+  if (const std::optional<TomlValue> list = toml.find("environment")) {
+    REGIE_ASSIGN(m.environment, list->as_strings());
+  }
   REGIE_TRY(toml.finish());
   if (m.name.empty()) return invalid_input("'name' must not be empty", name.where());
   if (m.version.empty()) return invalid_input("'version' must not be empty", version.where());

@@ -6,6 +6,7 @@
 #     SOURCES onnx.cpp reader.cpp
 #     PROVIDES frontend:onnx pass:fold-constants ...      # <kind>:<name>
 #     [PROTOS onnx.proto ...]                # compiled with protobuf's lite run time
+#     [ENVIRONMENT NAME ...]                 # variables that change what it gives, its libraries' too: part of caches' keys
 #     [LINK library ...])
 #
 # The sources get on their include path the SDK and "regie_digests.h" (REGIE_DIGEST_<HEADER>: the interface as this
@@ -20,7 +21,7 @@
 # regie_plugin_entry_<NAME>; a generated table carries manifests and entries (kernel/plugins/static_plugins.h).
 
 function(regie_add_plugin)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;VERSION" "SOURCES;PROVIDES;PROTOS;LINK")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;VERSION" "SOURCES;PROVIDES;PROTOS;ENVIRONMENT;LINK")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "regie_add_plugin(${arg_NAME}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -42,6 +43,10 @@ function(regie_add_plugin)
   list(JOIN arg_PROVIDES "\", \"" provides)
   set(manifest "schema = 1\nname = \"${arg_NAME}\"\nversion = \"${arg_VERSION}\"\n")
   string(APPEND manifest "library = \"${arg_NAME}.so\"\nprovides = [\"${provides}\"]\n")
+  if(arg_ENVIRONMENT)
+    list(JOIN arg_ENVIRONMENT "\", \"" environment)
+    string(APPEND manifest "environment = [\"${environment}\"]\n")
+  endif()
 
   if(REGIE_STATIC_PLUGINS)
     string(MAKE_C_IDENTIFIER ${arg_NAME} symbol)

@@ -31,6 +31,8 @@ after = "alias-in-place"
 passes = ["schedule-in-order"]
 """
 
+os.environ["REGIE_CACHE"] = "off"  # compiles are measured
+
 
 def wiring(draw, count, neighbours=4, rewired=0.75):
     """Edges of a small-world graph (Watts and Strogatz), from the lower to the higher node, as randomly wired networks

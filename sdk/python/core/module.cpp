@@ -235,6 +235,7 @@ NB_MODULE(_core, m) {
   m.def("compile_bytes", &compile_bytes);
   m.def("load", &load);
   m.def("version", [] { return std::string(regie_version()); });
+  m.def("cache_statistics", [] { return std::string(regie_cache_statistics()); });
   m.def("set_log_level", [](int level) { regie_set_log_level(static_cast<regie_log_level>(level)); });
   m.def("set_error_type", [](nb::object type) { error_type = new nb::object(std::move(type)); });
 }

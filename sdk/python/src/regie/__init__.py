@@ -17,7 +17,7 @@ from typing import Any, Sequence
 
 from . import _core
 
-__all__ = ["Error", "Model", "Port", "compile", "load", "set_log_level", "__version__"]
+__all__ = ["Error", "Model", "Port", "cache_statistics", "compile", "load", "set_log_level", "__version__"]
 __version__: str = _core.version()
 
 Port = _core.Port
@@ -99,7 +99,10 @@ def compile(model: Any, *, target: str = "host_cpu", pipeline: str | None = None
     threads: width of the kernels, at compile time and in runs.
     settings: {"pass.option": value}, as `regie compile --set`.
     name: what messages call a model that has no path; external data is looked for beside it.
-    options: others of the embedding API: dump, verify, plugin_path.
+    options: others of the embedding API: dump, verify, plugin_path, cache ("off", "read", "on"), cache_dir, cache_size.
+
+    What was compiled before, from the same in every respect, is not compiled again: model.report["cache"] says where it came
+    from, or why it was not known.
     """
     made = _options(target, pipeline, shapes, threads, optimise, settings, options)
     if isinstance(model, (str, _os.PathLike)):
@@ -114,6 +117,11 @@ def compile(model: Any, *, target: str = "host_cpu", pipeline: str | None = None
 def load(path: str | _os.PathLike[str], *, threads: int = 0) -> Model:
     """Loads an offline model. threads: 0 is the width that it was compiled for."""
     return Model(_core.load(_os.fspath(path), threads))
+
+
+def cache_statistics() -> dict[str, int]:
+    """How often this process compiled since it began, and how often it need not: compiles, process_hits, folder_hits, ..."""
+    return _json.loads(_core.cache_statistics())
 
 
 def set_log_level(level: str) -> None:

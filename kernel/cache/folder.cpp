@@ -1,0 +1,294 @@
+#include "cache/folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <system_error>
+#include <utility>
+
+#include "base/log.h"
+
+namespace regie {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kRest = std::chrono::minutes(1);
+constexpr int64_t kLeftBehindNs = int64_t{3600} * 1000000000;
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+std::string default_folder() {
+  if (std::string given = environment("REGIE_CACHE_DIR"); !given.empty()) return given;
+  // Relative ones are to be ignored, says the XDG specification.
+  if (std::string xdg = environment("XDG_CACHE_HOME"); !xdg.empty() && xdg[0] == '/') return xdg + "/regie";
+  if (std::string home = environment("HOME"); !home.empty() && home[0] == '/') return home + "/.cache/regie";
+  return {};
+}
+
+Result<uint64_t> size_of(const std::optional<std::string>& given, const char* option, const char* variable,
+                         uint64_t fallback) {
+  const std::string text = given ? *given : environment(variable);
+  if (text.empty() && !given) return fallback;
+  auto size = parse_size(text);
+  if (size.ok()) return size;
+  return invalid_input((given ? "option '" + std::string(option) + "'" : std::string(variable)) + ": " +
+                       size.status().message());
+}
+
+bool trusted(const struct stat& info) { return info.st_uid == ::geteuid() || info.st_uid == 0; }
+
+int64_t nanoseconds(const timespec& t) { return int64_t{t.tv_sec} * 1000000000 + t.tv_nsec; }
+
+// "a1b2" of "a1b2.rgm" and "a1b2.key": what belongs together.
+std::string stem_of(const std::string& path) { return path.substr(0, path.rfind('.')); }
+
+}  // namespace
+
+Result<uint64_t> parse_size(std::string_view text) {
+  uint64_t n = 0;
+  size_t at = 0;
+  for (; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at) {
+    const auto digit = static_cast<uint64_t>(text[at] - '0');
+    if (n > (UINT64_MAX - digit) / 10)
+      return invalid_input("'" + std::string(text) + "' is too large a size");
+    n = n * 10 + digit;
+  }
+  uint32_t shift = 0;
+  const std::string_view unit = text.substr(at);
+  if (at != 0 && unit.size() <= 1) {
+    const size_t power = unit.empty() ? 0 : std::string_view("KMGT").find(unit[0] & ~0x20);
+    if (power != std::string_view::npos) {
+      shift = unit.empty() ? 0 : static_cast<uint32_t>(10 * (power + 1));
+      if (n <= UINT64_MAX >> shift) return n << shift;
+    }
+  }
+  return invalid_input("a size is a number with K, M, G or T behind it, such as 500M, not '" +
+                       std::string(text) + "'");
+}
+
+Result<CacheOptions> cache_options(const std::optional<std::string>& mode,
+                                   const std::optional<std::string>& folder,
+                                   const std::optional<std::string>& limit) {
+  CacheOptions o;
+  const std::string wanted = mode ? *mode : environment("REGIE_CACHE");
+  if (wanted == "off")
+    o.mode = CacheMode::kOff;
+  else if (wanted == "read")
+    o.mode = CacheMode::kRead;
+  else if (wanted != "on" && (mode || !wanted.empty()))
+    return invalid_input((mode ? std::string("option 'cache'") : std::string("REGIE_CACHE")) +
+                         " must be off, read or on, not '" + wanted + "'");
+  o.folder = folder ? *folder : default_folder();
+  if (folder && folder->empty()) return invalid_input("option 'cache-dir' is empty; name a folder");
+  REGIE_ASSIGN(o.limit, size_of(limit, "cache-size", "REGIE_CACHE_SIZE", o.limit));
+  REGIE_ASSIGN(o.memory, size_of(std::nullopt, "", "REGIE_CACHE_MEMORY", o.memory));
+  return o;
+}
+
+struct CacheFolder::State {
+  std::mutex mutex;
+  bool warned = false;
+  std::optional<Clock::time_point> failed;
+};
+
+std::shared_ptr<CacheFolder> CacheFolder::open(const std::string& path) {
+  static std::mutex mutex;
+  static auto* all = new std::map<std::string, std::shared_ptr<CacheFolder>>;
+  std::lock_guard lock(mutex);
+  auto& folder = (*all)[path];
+  if (!folder) {
+    folder.reset(new CacheFolder(path));
+    folder->state_ = std::make_shared<State>();
+  }
+  return folder;
+}
+
+void CacheFolder::warn(const Status& why) {
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->failed = Clock::now();
+    if (std::exchange(state_->warned, true)) return;
+  }
+  log(REGIE_LOG_WARNING, "cache",
+      "the cache folder " + path_ + " cannot be used: " + why.message() +
+          "; this process remembers its models itself, others compile them again: correct that, or set "
+          "REGIE_CACHE_DIR to a folder of your own that can be written, or REGIE_CACHE=off to do without");
+}
+
+bool CacheFolder::resting() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->failed && Clock::now() - *state_->failed < kRest;
+}
+
+bool CacheFolder::is_own(const std::string& path) {
+  struct stat info;
+  return ::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && trusted(info);
+}
+
+bool CacheFolder::readable() {
+  struct stat info;
+  if (path_.empty() || ::stat(path_.c_str(), &info) != 0) return false;
+  if (!S_ISDIR(info.st_mode)) return false;  // a write says so
+  if (trusted(info)) return true;
+  warn(io_error("it belongs to another user (" + std::to_string(info.st_uid) + ")"));
+  return false;
+}
+
+Status CacheFolder::prepare(const std::string& file) {
+  if (path_.empty()) return io_error("none of REGIE_CACHE_DIR, XDG_CACHE_HOME and HOME says where it is");
+  struct stat info;
+  if (::stat(path_.c_str(), &info) == 0) {
+    if (!S_ISDIR(info.st_mode)) return io_error("it is a file, not a folder");
+    if (info.st_uid != ::geteuid())
+      return io_error("it belongs to another user (" + std::to_string(info.st_uid) + ")");
+  } else {
+    std::error_code error;
+    fs::create_directories(fs::path(path_).parent_path(), error);
+    if (!error && ::mkdir(path_.c_str(), 0700) != 0 && errno != EEXIST)
+      error.assign(errno, std::generic_category());
+    if (error) return io_error("it cannot be made: " + error.message());
+    // Tells programs for backups that nothing here is worth keeping.
+    (void)write_file_atomically(path_ + "/CACHEDIR.TAG",
+                                "Signature: 8a477f597d28d172789f06886806bc55\n# A cache of Regie.\n");
+  }
+  std::error_code error;
+  fs::create_directories(fs::path(file).parent_path(), error);
+  return error ? io_error("it cannot be written: " + error.message()) : Status();
+}
+
+bool CacheFolder::write(std::string_view relative, const std::function<Status(const AppendBytes&)>& fill) {
+  return write(relative, [&](const std::string& to) { return write_file_atomically(to, fill, Sync::kNo); });
+}
+
+bool CacheFolder::write(std::string_view relative, const std::function<Status(const std::string&)>& save) {
+  if (resting()) return false;
+  const std::string to = file(relative);
+  Status s = prepare(to);
+  if (s.ok()) s = save(to);
+  if (!s.ok()) warn(s);
+  return s.ok();
+}
+
+std::optional<std::string> CacheFolder::read(std::string_view relative) const {
+  const std::string from = file(relative);
+  if (!is_own(from)) return std::nullopt;
+  Result<std::string> text = read_text_file(from);
+  if (!text.ok()) return std::nullopt;
+  return std::move(text).value();
+}
+
+void CacheFolder::touch(std::string_view relative) const {
+  // Of no consequence where it cannot be done: then the order of use is that of writing.
+  (void)::utimensat(AT_FDCWD, file(relative).c_str(), nullptr, 0);
+}
+
+void CacheFolder::remove(std::string_view relative) const { (void)::unlink(file(relative).c_str()); }
+
+std::vector<CacheFile> CacheFolder::list(std::string_view sub) const {
+  std::vector<CacheFile> files;
+  std::error_code error;
+  fs::directory_iterator at(file(sub), error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+    const std::string path = at->path().string();
+    struct stat info;
+    if (::lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || !trusted(info)) continue;
+    files.push_back({path, at->path().filename().string(), static_cast<uint64_t>(info.st_size),
+                     nanoseconds(info.st_mtim)});
+  }
+  std::sort(files.begin(), files.end(),
+            [](const CacheFile& a, const CacheFile& b) { return a.name < b.name; });
+  return files;
+}
+
+std::vector<std::string> CacheFolder::folders(std::string_view sub) const {
+  std::vector<std::string> names;
+  std::error_code error;
+  fs::directory_iterator at(file(sub), error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error))
+    if (std::error_code no; at->is_directory(no)) names.push_back(at->path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+namespace {
+
+// Everything below `root`, sub-folders too.
+std::vector<CacheFile> all_files(const std::string& root) {
+  std::vector<CacheFile> files;
+  std::error_code error;
+  fs::recursive_directory_iterator at(root, fs::directory_options::skip_permission_denied, error);
+  for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
+    struct stat info;
+    if (::lstat(at->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    files.push_back({at->path().string(), at->path().filename().string(), static_cast<uint64_t>(info.st_size),
+                     nanoseconds(info.st_mtim)});
+  }
+  return files;
+}
+
+}  // namespace
+
+uint64_t CacheFolder::bytes() const {
+  uint64_t sum = 0;
+  for (const CacheFile& f : all_files(path_ + "/" + kFormat)) sum += f.bytes;
+  return sum;
+}
+
+size_t CacheFolder::shrink(uint64_t limit) {
+  const int lock = ::open((path_ + "/" + kFormat).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock < 0) return 0;
+  size_t removed = 0;
+  if (::flock(lock, LOCK_EX | LOCK_NB) == 0) {  // else another process is at it
+    struct Group {
+      std::vector<std::string> paths;
+      uint64_t bytes = 0;
+      int64_t used_ns = 0;
+    };
+    std::map<std::string, Group> groups;
+    uint64_t sum = 0;
+    const int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                            std::chrono::system_clock::now().time_since_epoch())
+                            .count();
+    for (const CacheFile& f : all_files(path_ + "/" + kFormat)) {
+      if (f.name.starts_with(".regie-") && now - f.used_ns > kLeftBehindNs) {
+        (void)::unlink(f.path.c_str());
+        continue;
+      }
+      Group& g = groups[stem_of(f.path)];
+      g.paths.push_back(f.path);
+      g.bytes += f.bytes;
+      g.used_ns = std::max(g.used_ns, f.used_ns);
+      sum += f.bytes;
+    }
+    std::vector<const Group*> order;
+    for (const auto& [stem, group] : groups) order.push_back(&group);
+    std::stable_sort(order.begin(), order.end(),
+                     [](const Group* a, const Group* b) { return a->used_ns < b->used_ns; });
+    for (const Group* g : order) {
+      if (sum <= limit) break;
+      // The record last in the list of names goes last: without it nobody looks for the rest.
+      for (const std::string& p : g->paths) (void)::unlink(p.c_str());
+      sum -= g->bytes;
+      ++removed;
+    }
+  }
+  ::close(lock);
+  return removed;
+}
+
+}  // namespace regie
