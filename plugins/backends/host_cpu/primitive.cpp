@@ -13,8 +13,24 @@ PrimitiveAttr make_attributes(const Operation& op) {
   PrimitiveAttr attr(raw);
   check(dnnl_primitive_attr_set_scratchpad_mode(attr.get(), dnnl_scratchpad_mode_user),
         "setting the scratchpad mode");
-  if (op.scale != 1)
+  if (!op.scales.empty()) {
+    // One for all, or one along the channels of the result.
+    const int axis = op.convolves() ? 1 : op.dst.ndims - 1;
+    check(dnnl_primitive_attr_set_output_scales(attr.get(), static_cast<dnnl_dim_t>(op.scales.size()),
+                                                op.scales.size() == 1 ? 0 : 1 << axis, op.scales.data()),
+          "setting the scales");
+  } else if (op.scale != 1)
     check(dnnl_primitive_attr_set_output_scales(attr.get(), 1, 0, &op.scale), "setting the scale");
+  const int32_t at_run_time = DNNL_RUNTIME_S32_VAL;
+  auto zero = [&](int argument, const int32_t* value) {
+    check(dnnl_primitive_attr_set_zero_points(attr.get(), argument, 1, 0, value), "setting a zero point");
+  };
+  if (op.src_zero_operand != REGIE_NONE)
+    zero(DNNL_ARG_SRC, &at_run_time);
+  else if (op.src_zero != 0)
+    zero(DNNL_ARG_SRC, &op.src_zero);
+  if (op.weights_zero != 0) zero(DNNL_ARG_WEIGHTS, &op.weights_zero);
+  if (op.dst_zero != 0) zero(DNNL_ARG_DST, &op.dst_zero);
   if (op.post.empty()) return attr;
   dnnl_post_ops_t raw_ops = nullptr;
   check(dnnl_post_ops_create(&raw_ops), "creating post-ops");
@@ -30,6 +46,9 @@ PrimitiveAttr make_attributes(const Operation& op) {
         break;
       case PostOp::kBinaryAdd:
         check(dnnl_post_ops_append_binary(ops.get(), dnnl_binary_add, &p.memory), "post-op add");
+        break;
+      case PostOp::kBinaryMul:
+        check(dnnl_post_ops_append_binary(ops.get(), dnnl_binary_mul, &p.memory), "post-op product");
         break;
     }
   }

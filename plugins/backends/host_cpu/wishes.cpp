@@ -25,7 +25,7 @@ class Lister {
   std::vector<regie_format_wish> run() {
     if (r_.empty || r_.node.result_count == 0 || r_.node.results[0] == REGIE_NONE) return {};
     if (is_lowered(r_.op)) {
-      if (r_.op == "Conv" || r_.op == "ConvTranspose" || r_.op == "regie.FusedConv")
+      if (r_.op.find("Conv") != std::string_view::npos)
         convolution();
       else if (r_.op.ends_with("Pool"))
         pooling();
@@ -90,14 +90,16 @@ class Lister {
   }
 
   bool fits(const regie_type& t, regie_format f) const {
-    return t.elem == REGIE_F32 && t.rank >= 3 && format_fits(regie::sdk::dims_of(t), f);
+    const bool bytes = t.elem == REGIE_U8 || t.elem == REGIE_I8 || t.elem == REGIE_I32;
+    return (t.elem == REGIE_F32 || (bytes && f == kChannelsLast)) && t.rank >= 3 &&
+           format_fits(regie::sdk::dims_of(t), f);
   }
   double moved_ns(const regie_tensor& t, regie_format f) const {
     return conversion_ns(r_.settings, t, kPlainFormat, f);
   }
 
   void convolution() {
-    const bool residual = present(3);
+    const bool residual = residual_operand(r_.op) == 3 && present(3);
     if (constant(0)) return;
     for (regie_format f : kOthers) {
       if (!fits(result_type(0), f) || !fits(operand_type(0), f)) continue;

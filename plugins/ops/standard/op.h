@@ -248,6 +248,7 @@ std::span<const Op> signal_ops();
 std::span<const Op> quantize_ops();
 std::span<const Op> attention_ops();
 std::span<const Op> loss_ops();
+std::span<const Op> quantised_ops();
 std::span<const Op> pointwise_ops();
 
 const regie_op_kernel_table& kernel_table();  // of this plug-in

@@ -30,7 +30,7 @@ struct Tables {
                         layer_norm_ops, math_ops,       recurrent_ops,     resize_ops,
                         scatter_ops,    attention_ops,  block_ops,         einsum_ops,
                         quantize_ops,   sampling_ops,   signal_ops,        fused_attention_ops,
-                        pointwise_ops,  loss_ops})
+                        pointwise_ops,  loss_ops,       quantised_ops})
       for (const Op& op : family()) {
         shapes.push_back(op);
         names.push_back(sdk::str(op.name));
