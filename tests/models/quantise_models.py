@@ -21,6 +21,7 @@ import sys
 import tempfile
 
 import onnx
+import onnx.version_converter
 import onnxruntime
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_dynamic, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
@@ -53,6 +54,11 @@ def quantise(source, way, target):
         prepared = source
         if way != "raw":
             prepared = pathlib.Path(folder) / "prepared.onnx"
+            if STATIC[way].get("per_channel") and onnx.load(source, load_external_data=False).opset_import[0].version < 13:
+                # Only from 13 on is there a scale a channel.
+                newer = pathlib.Path(folder) / "newer.onnx"
+                onnx.save(onnx.version_converter.convert_version(onnx.load(source), 13), newer)
+                source = newer
             quant_pre_process(str(source), str(prepared), skip_symbolic_shape=True)
         quantize_static(prepared, target, RandomReader(prepared), **STATIC[way])
 

@@ -103,10 +103,11 @@ struct Work {
 };
 
 // Measured (docs/backends.md): row-major convolution is an im2col GEMM, and loses to the blocked kernels by
-// far even with two reorders around them. Pooling and matrix products have nothing to win.
+// far even with two reorders around them. Pooling of floats and matrix products have nothing to win.
 Layout choose_layout(const regie_engine& e, const Operation& op) {
   if (e.settings.layout) return *e.settings.layout;
-  return op.convolves() ? Layout::kOwn : Layout::kPlain;
+  const bool pools_bytes = op.kind == Operation::kPooling && op.quantised();
+  return op.convolves() || pools_bytes ? Layout::kOwn : Layout::kPlain;
 }
 
 struct Choice {

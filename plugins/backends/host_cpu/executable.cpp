@@ -229,11 +229,19 @@ void DnnlRun::prepare_weights(dnnl_engine_t engine, const DnnlBlob& blob, const 
     }
     layout = Layout::kPlain;
   }
+  // Another width or shape may want other blocks; with these it may have a plain loop left, or nothing.
+  auto is_slow = [](const Lowered& l) { return l.implementation.find("ref") != std::string::npos; };
+  bool fits = true;
   try {
     lowered = lower(engine, op_, layout, true, &blob.packed);
+    fits = !is_slow(lowered);
   } catch (const Failure& f) {
     if (f.code != REGIE_UNSUPPORTED) throw;
+    fits = false;
+  }
+  if (!fits) {
     lowered = lower(engine, op_, layout, true);
+    if (same_layout(lowered.weights, blob.packed)) return;
     repacked_ = make_bytes(dnnl_memory_desc_get_size(&lowered.weights));
     if (op_.quantised()) {  // what is put behind the elements is computed from row-major ones only
       const Bytes plain = unpack(engine, blob, request);

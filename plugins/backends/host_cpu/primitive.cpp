@@ -63,6 +63,14 @@ dnnl_memory_desc_t of_any_layout(const dnnl_memory_desc_t& desc) {
   return any;
 }
 
+dnnl_memory_desc_t channels_last(const dnnl_memory_desc_t& desc) {
+  static constexpr dnnl_format_tag_t kTags[] = {dnnl_nwc, dnnl_nhwc, dnnl_ndhwc};
+  dnnl_memory_desc_t last{};
+  check(dnnl_memory_desc_init_by_tag(&last, desc.ndims, desc.dims, desc.data_type, kTags[desc.ndims - 3]),
+        "channels last");
+  return last;
+}
+
 PrimitiveDesc create(dnnl_engine_t engine, const_dnnl_op_desc_t desc, const PrimitiveAttr& attr) {
   dnnl_primitive_desc_t h = nullptr;
   check(dnnl_primitive_desc_create(&h, desc, attr.get(), engine, nullptr), "no implementation");
@@ -89,6 +97,8 @@ Lowered lower(dnnl_engine_t engine, const Operation& op, Layout layout, bool fre
   PrimitiveAttr attr = make_attributes(op);
   const bool own = layout == Layout::kOwn;
   dnnl_memory_desc_t src = own && op.convolves() ? of_any_layout(op.src) : op.src;
+  // Bytes are pooled channels last; where they lie otherwise, by a plain loop.
+  if (own && op.kind == Operation::kPooling && op.quantised()) src = channels_last(op.src);
   dnnl_memory_desc_t dst = own ? of_any_layout(op.dst) : op.dst;
   dnnl_memory_desc_t weights = packed                             ? *packed
                                : free_weights && op.weights.ndims ? of_any_layout(op.weights)

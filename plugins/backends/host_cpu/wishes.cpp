@@ -29,7 +29,7 @@ class Lister {
         convolution();
       else if (r_.op.ends_with("Pool"))
         pooling();
-    } else if (r_.op == "regie.Pointwise") {
+    } else if (is_pointwise()) {
       go_along(Takes::kElementwise);
     } else if (const NativeOp* native = find_native(r_.op)) {
       if (r_.op == "Transpose") {
@@ -42,6 +42,9 @@ class Lister {
   }
 
  private:
+  bool is_pointwise() const {
+    return r_.op == "regie.Pointwise" || r_.op == "regie.Quantize" || r_.op == "regie.Dequantize";
+  }
   const regie_type& operand_type(uint32_t i) const { return r_.graph.values[r_.node.operands[i]].type; }
   const regie_type& result_type(uint32_t i) const { return r_.graph.values[r_.node.results[i]].type; }
   bool present(uint32_t i) const { return i < r_.node.operand_count && r_.node.operands[i] != REGIE_NONE; }
@@ -199,7 +202,7 @@ class Lister {
   static bool elem_size_known(regie_elem e) { return regie::sdk::elem_bits(e) >= 8; }
 
   bool made(const std::vector<Use>& uses) const {
-    if (r_.op == "regie.Pointwise") {
+    if (is_pointwise()) {
       std::string why;
       return lower_pointwise(r_.catcher, &r_.graph, r_.node, r_.operands.data(), r_.results.data(),
                              formats(uses), &why)
