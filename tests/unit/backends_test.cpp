@@ -30,7 +30,7 @@ TEST_P(Convolution, EqualsPlainLoops) {
     EXPECT_GT(answer.cost_ns, 0);
     const uint32_t threads = 1 + n % 2;
     const Kernel kernel = cpu.engine.compile(*node, threads);
-    ASSERT_EQ(kernel.format, "host_cpu.onednn/2");
+    ASSERT_EQ(kernel.format, "host_cpu.onednn/3");
     packed += !kernel.weights.empty();
     ASSERT_LE(difference(conv_by_loops(c, *node), cpu.device.run(kernel, *node, {threads, 1})), kTolerance);
     if (c.residual) {

@@ -120,10 +120,11 @@ struct Work {
 };
 
 // Measured (docs/backends.md): row-major convolution is an im2col GEMM, and loses to the blocked kernels by
-// far even with two reorders around them. Pooling and matrix products have nothing to win.
+// far even with two reorders around them. Pooling of floats and matrix products have nothing to win.
 Layout choose_layout(const regie_engine& e, const Operation& op) {
   if (e.settings.layout) return *e.settings.layout;
-  return op.convolves() ? Layout::kOwn : Layout::kPlain;
+  const bool pools_bytes = op.kind == Operation::kPooling && op.quantised();
+  return op.convolves() || pools_bytes ? Layout::kOwn : Layout::kPlain;
 }
 
 struct Choice {
@@ -275,20 +276,46 @@ uint32_t alias(regie_engine* e, const regie_graph* graph, uint32_t id, uint32_t 
   return (reference->flags() & REGIE_OP_INPLACE) && same ? REGIE_ALIAS_INPLACE : REGIE_ALIAS_NONE;
 }
 
+// Why a quantised product would be worse than the product of floats that it is made of.
+std::string quantisation_problem(const regie_graph& graph, const regie_node& n) {
+  if (std::string why = byte_product_problem(); !why.empty()) return why;
+  constexpr uint32_t kScale = 1, kWeights = 3, kZero = 5;
+  auto value = [&](uint32_t i) -> const regie_value* {
+    return i < n.operand_count && n.operands[i] != REGIE_NONE ? &graph.values[n.operands[i]] : nullptr;
+  };
+  const bool convolves = regie::sdk::sv(n.op).find("Conv") != std::string_view::npos;
+  if (const regie_value* w = value(kWeights); w && w->type.elem == REGIE_U8)
+    return "oneDNN takes signed weights only";
+  if (const regie_value* s = value(kScale); convolves && s && !regie::sdk::is_constant(*s))
+    return "the input's scale is known at run time only";
+  const regie_value* zero = value(kZero);
+  if (!zero || !zero->data || !zero->data->data) return {};
+  const auto* bytes = static_cast<const int8_t*>(zero->data->data);
+  const int64_t count = regie::sdk::count_of(*zero->data);
+  for (int64_t i = 0; i < count; ++i) {
+    if (bytes[i] != bytes[0]) return "the weights have a zero point a channel";
+    if (convolves && bytes[i] != 0) return "oneDNN convolves with weights whose zero point is 0 only";
+  }
+  return {};
+}
+
 uint32_t accept_fusion(regie_engine* e, const regie_graph* graph, uint32_t id, regie_str* reason) {
   const regie_node& n = graph->nodes[id];
-  if (!is_lowered(regie::sdk::sv(n.op))) return 1;
+  const std::string_view op = regie::sdk::sv(n.op);
+  if (!is_lowered(op)) return 1;
   e->reason = activation_problem(Attrs(n));
+  if (e->reason.empty() && is_quantised(op)) e->reason = quantisation_problem(*graph, n);
   *reason = regie::sdk::str(e->reason);
   return e->reason.empty();
 }
 
 // What a device must have to run a packed weight without packing it again.
-std::optional<std::string_view> needed_capability() {
+std::optional<std::string_view> needed_capability(bool bytes) {
   const auto isa = static_cast<uint32_t>(dnnl_get_effective_cpu_isa());
   auto has = [&](dnnl_cpu_isa_t wanted) {
     return (isa & static_cast<uint32_t>(wanted)) == static_cast<uint32_t>(wanted);
   };
+  if (bytes) return "avx512_core_vnni";
   if (has(dnnl_cpu_isa_avx512_core)) return "avx512_core";
   if (has(dnnl_cpu_isa_avx2)) return "avx2";
   return std::nullopt;
@@ -372,7 +399,7 @@ void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work&
   k.weight_count = 1;
   k.weights = &weight;
   regie_str capability{};
-  if (auto needed = needed_capability()) {
+  if (auto needed = needed_capability(c.op.quantised())) {
     capability = regie::sdk::str(*needed);
     k.requires_count = 1;
     k.requires_ = &capability;

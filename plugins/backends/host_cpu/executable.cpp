@@ -53,7 +53,8 @@ Bytes unpack(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& r
   // A weight that was transposed in the model (transB) is packed from a transposed view: its axes are the
   // matrix's.
   const regie_tensor& t = request.operands[blob.packed_operand];
-  dnnl_memory_desc_t desc = row_major(blob.packed);
+  dnnl_memory_desc_t desc = row_major(blob.packed), packed = blob.packed;
+  packed.extra = {};  // what stands behind the elements belongs to the packing
   const bool transposed = attributes_of(blob.op).integer("transB", 0) != 0;
   if (transposed && blob.packed.ndims >= 2) {
     const int n = desc.ndims;
@@ -63,10 +64,10 @@ Bytes unpack(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& r
   }
   if (blob.op.op() == "ConvTranspose") swap_channels(desc, t.rank >= 0 && blob.packed.ndims > t.rank);
   const uint64_t bytes = dnnl_memory_desc_get_size(&desc);
-  if (t.rank < 0 || static_cast<uint64_t>(regie::sdk::count_of(t)) * 4 != bytes)
+  if (t.rank < 0 || regie::sdk::bytes_of(t).value_or(0) != bytes)
     throw Failure(REGIE_CORRUPT, "the packed weight of a kernel has another size than its operand");
   Bytes plain = make_bytes(bytes);
-  reorder_now(engine, blob.packed, packed_bytes(blob, request), desc, plain.get());
+  reorder_now(engine, packed, packed_bytes(blob, request), desc, plain.get());
   return plain;
 }
 
@@ -243,13 +244,26 @@ void DnnlRun::prepare_weights(dnnl_engine_t engine, const DnnlBlob& blob, const 
     }
     layout = Layout::kPlain;
   }
+  // Another width or shape may want other blocks; with these it may have a plain loop left, or nothing.
+  auto is_slow = [](const Lowered& l) { return l.implementation.find("ref") != std::string::npos; };
+  bool fits = true;
   try {
     lowered = lower(engine, op_, layout, true, &blob.packed);
+    fits = !is_slow(lowered);
   } catch (const Failure& f) {
     if (f.code != REGIE_UNSUPPORTED) throw;
+    fits = false;
+  }
+  if (!fits) {
     lowered = lower(engine, op_, layout, true);
+    if (same_layout(lowered.weights, blob.packed)) return;
     repacked_ = make_bytes(dnnl_memory_desc_get_size(&lowered.weights));
-    reorder_now(engine, blob.packed, packed_bytes(blob, request), lowered.weights, repacked_.get());
+    if (op_.quantised()) {  // what is put behind the elements is computed from row-major ones only
+      const Bytes plain = unpack(engine, blob, request);
+      reorder_now(engine, op_.weights, plain.get(), lowered.weights, repacked_.get());
+    } else {
+      reorder_now(engine, blob.packed, packed_bytes(blob, request), lowered.weights, repacked_.get());
+    }
   }
 }
 
@@ -293,10 +307,25 @@ DnnlRun::DnnlRun(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareReques
   }
   if (op_.bias.ndims) {
     Memory bias = make_memory(engine, op_.bias);
-    add(bias, DNNL_ARG_BIAS, op_.bias_operand);
+    if (op_.bias_values.empty()) {
+      add(bias, DNNL_ARG_BIAS, op_.bias_operand);
+    } else {
+      check(dnnl_memory_set_data_handle(bias.get(), op_.bias_values.data()), "setting an address");
+      args_.push_back({DNNL_ARG_BIAS, bias.get()});
+      memories_.push_back(std::move(bias));
+    }
+  }
+  if (op_.src_zero_operand != REGIE_NONE) {
+    dnnl_memory_desc_t one{};
+    const dnnl_dims_t dims = {1};
+    check(dnnl_memory_desc_init_by_tag(&one, 1, dims, dnnl_s32, dnnl_a), "describing a zero point");
+    src_zero_ = std::make_unique<int32_t>(0);
+    src_zero_memory_ = make_memory(engine, one);
+    check(dnnl_memory_set_data_handle(src_zero_memory_.get(), src_zero_.get()), "setting an address");
+    args_.push_back({DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, src_zero_memory_.get()});
   }
   for (size_t i = 0; i < op_.post.size(); ++i) {
-    if (op_.post[i].kind != PostOp::kBinaryAdd) continue;
+    if (op_.post[i].kind != PostOp::kBinaryAdd && op_.post[i].kind != PostOp::kBinaryMul) continue;
     Memory addend = make_memory(engine, op_.post[i].memory);
     add(addend, DNNL_ARG_ATTR_MULTIPLE_POST_OP(static_cast<int>(i)) | DNNL_ARG_SRC_1, op_.post[i].operand);
   }
@@ -330,6 +359,11 @@ void DnnlRun::set_addresses(const regie_launch& launch) {
     // The sum is taken from what stands in the result; unless the plan put the residual there, it is copied
     // first.
     if (!plain_residual_ && residual != dst) std::memcpy(dst, residual, dst_bytes_);
+  }
+  if (src_zero_) {
+    const regie_tensor& zero = launch.operands[op_.src_zero_operand];
+    *src_zero_ = zero.elem == REGIE_U8 ? *static_cast<const uint8_t*>(zero.data)
+                                       : *static_cast<const int8_t*>(zero.data);
   }
   for (const Bound& b : bound_)
     check(

@@ -117,7 +117,8 @@ class DnnlRun {
   Bytes repacked_;
   std::vector<Memory> memories_;
   std::vector<Bound> bound_;
-  Memory scratchpad_, src_, dst_, plain_src_, plain_dst_, plain_residual_;
+  std::unique_ptr<int32_t> src_zero_;  // of the launch
+  Memory scratchpad_, src_zero_memory_, src_, dst_, plain_src_, plain_dst_, plain_residual_;
   Primitive primitive_, reorder_src_, reorder_dst_, reorder_residual_;
   std::vector<dnnl_exec_arg_t> args_, src_args_, dst_args_, residual_args_;
   uint64_t dst_bytes_ = 0, weights_offset_ = 0;

@@ -9,7 +9,10 @@ namespace {
 using regie::sdk::BlobReader;
 using regie::sdk::BlobWriter;
 
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
+// What oneDNN may put behind the elements of a packed weight.
+constexpr uint64_t kExtras = dnnl_memory_extra_flag_compensation_conv_s8s8 | dnnl_memory_extra_flag_scale_adjust |
+                             dnnl_memory_extra_flag_compensation_conv_asymmetric_src;
 constexpr uint64_t kMaxBytes = uint64_t{1}
                                << 46;  // of a packed weight: keeps every product below within 64 bits
 
@@ -46,6 +49,7 @@ std::vector<TensorNote> read_tensors(BlobReader& in) {
 void write_layout(BlobWriter& out, const dnnl_memory_desc_t& desc) {
   const dnnl_blocking_desc_t& b = desc.format_desc.blocking;
   out.put(static_cast<uint32_t>(desc.ndims));
+  out.put(static_cast<uint32_t>(desc.data_type));
   for (int i = 0; i < desc.ndims; ++i) {
     out.put<int64_t>(desc.dims[i]);
     out.put<int64_t>(desc.padded_dims[i]);
@@ -56,6 +60,9 @@ void write_layout(BlobWriter& out, const dnnl_memory_desc_t& desc) {
     out.put(static_cast<uint32_t>(b.inner_idxs[i]));
     out.put<int64_t>(b.inner_blks[i]);
   }
+  out.put(static_cast<uint32_t>(desc.extra.flags));
+  out.put<int32_t>(desc.extra.compensation_mask);
+  out.put<int32_t>(desc.extra.asymm_compensation_mask);
   out.put<uint64_t>(dnnl_memory_desc_get_size(&desc));
 }
 
@@ -68,7 +75,10 @@ dnnl_memory_desc_t read_layout(BlobReader& in, uint64_t* bytes) {
   uint32_t rank = in.get<uint32_t>();
   if (rank < 1 || rank > DNNL_MAX_NDIMS) in.corrupt("the packed weight has an impossible rank");
   desc.ndims = static_cast<int>(rank);
-  desc.data_type = dnnl_f32;
+  const uint32_t type = in.get<uint32_t>();
+  if (type != dnnl_f32 && type != dnnl_s8) in.corrupt("the packed weight has an impossible type");
+  desc.data_type = static_cast<dnnl_data_type_t>(type);
+  const int64_t size = type == dnnl_f32 ? 4 : 1;
   desc.format_kind = dnnl_blocked;
   for (uint32_t i = 0; i < rank; ++i) {
     desc.dims[i] = in.get<int64_t>();
@@ -109,8 +119,20 @@ dnnl_memory_desc_t read_layout(BlobReader& in, uint64_t* bytes) {
     if (__builtin_mul_overflow(elements, count, &elements) || static_cast<uint64_t>(elements) > kMaxBytes / 4)
       in.corrupt("the packed weight is too large");
   }
+  desc.extra.flags = in.get<uint32_t>();
+  desc.extra.compensation_mask = in.get<int32_t>();
+  desc.extra.asymm_compensation_mask = in.get<int32_t>();
+  const int most = (1 << rank) - 1;
+  auto has = [&](uint64_t flag) { return (desc.extra.flags & flag) != 0; };
+  auto fits = [&](int mask, bool used) { return used ? mask > 0 && mask <= most : mask == 0; };
+  if ((desc.extra.flags & ~kExtras) || (desc.extra.flags && type != dnnl_s8) ||
+      !fits(desc.extra.compensation_mask, has(dnnl_memory_extra_flag_compensation_conv_s8s8)) ||
+      !fits(desc.extra.asymm_compensation_mask, has(dnnl_memory_extra_flag_compensation_conv_asymmetric_src)))
+    in.corrupt("the packed weight has impossible sums behind its elements");
+  if (has(dnnl_memory_extra_flag_scale_adjust)) desc.extra.scale_adjust = 1;
   *bytes = in.get<uint64_t>();
-  if (*bytes != static_cast<uint64_t>(elements) * 4 || *bytes != dnnl_memory_desc_get_size(&desc))
+  const uint64_t least = static_cast<uint64_t>(elements) * static_cast<uint64_t>(size);
+  if (*bytes < least || (desc.extra.flags == 0 && *bytes != least) || *bytes != dnnl_memory_desc_get_size(&desc))
     in.corrupt("the packed weight's size does not follow from its layout");
   return desc;
 }
@@ -118,9 +140,8 @@ dnnl_memory_desc_t read_layout(BlobReader& in, uint64_t* bytes) {
 }  // namespace
 
 bool is_storable(const dnnl_memory_desc_t& desc) {
-  if (desc.format_kind != dnnl_blocked || desc.data_type != dnnl_f32 || desc.offset0 != 0 ||
-      desc.extra.flags != 0)
-    return false;
+  if (desc.format_kind != dnnl_blocked || desc.offset0 != 0 || (desc.extra.flags & ~kExtras)) return false;
+  if (desc.data_type != dnnl_f32 && desc.data_type != dnnl_s8) return false;
   for (int i = 0; i < desc.ndims; ++i)
     if (desc.padded_offsets[i] != 0) return false;
   BlobWriter out;
@@ -202,7 +223,7 @@ NativeBlob read_native_blob(const void* data, uint64_t size) {
 }
 
 DnnlBlob read_dnnl_blob(const void* data, uint64_t size) {
-  BlobReader in(data, size, "kernel of format host_cpu.onednn/2");
+  BlobReader in(data, size, "kernel of format host_cpu.onednn/3");
   if (std::memcmp(in.raw(4), "RGHC", 4) != 0) in.corrupt("its mark is missing");
   if (in.get<uint32_t>() != kVersion) in.corrupt("its version is unknown");
   in.raw(4 *

@@ -2,10 +2,11 @@
 //
 // "host_cpu.reference/1": the operator (regie/op_blob.hpp), nothing else.
 // "host_cpu.native/1": the operator; u32 operands, u32 their formats; u32 results, u32 their formats.
-// "host_cpu.onednn/2": "RGHC", u32 version, u32 oneDNN major, minor, patch, u32 its instruction set; the
+// "host_cpu.onednn/3": "RGHC", u32 version, u32 oneDNN major, minor, patch, u32 its instruction set; the
 // operator; u32 layout; u32 operands, u32 results, each as u16 element type, u32 format, u32 rank, i64
 // reference dimensions; u32 operand whose bytes are a packed weight, or REGIE_NONE, and then its layout: u32
-// rank; per axis i64 size, padded size, stride; u32 inner blocks, each u32 axis and i64 size; u64 bytes;
+// rank; u32 oneDNN's data type; per axis i64 size, padded size, stride; u32 inner blocks, each u32 axis and
+// i64 size; u32 flags and i32 masks of what oneDNN puts behind the elements of bytes, their sums; u64 bytes;
 // with layout 2, u64 offset, bytes and digest of the weights for Winograd's algorithm. The packed weight's
 // layout describes plain data, so that any oneDNN can reorder it.
 #pragma once
@@ -20,7 +21,7 @@
 namespace host_cpu {
 
 constexpr char kReferenceFormat[] = "host_cpu.reference/1";
-constexpr char kDnnlFormat[] = "host_cpu.onednn/2";
+constexpr char kDnnlFormat[] = "host_cpu.onednn/3";
 constexpr char kNativeFormat[] = "host_cpu.native/1";
 
 struct TensorNote {

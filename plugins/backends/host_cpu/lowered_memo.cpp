@@ -26,6 +26,10 @@ std::string key_of(const Operation& op, Layout layout, bool free_weights) {
   put(key, omp_get_max_threads());
   for (const dnnl_memory_desc_t* d : {&op.src, &op.weights, &op.bias, &op.dst}) put(key, *d);
   for (const dnnl_dims_t* d : {&op.strides, &op.dilates, &op.kernel, &op.pad_l, &op.pad_r}) put(key, *d);
+  for (int32_t zero : {op.src_zero, op.weights_zero, op.dst_zero}) put(key, zero);
+  put(key, op.src_zero_operand);
+  put(key, op.scales.size());
+  for (float s : op.scales) put(key, s);
   for (const PostOp& p : op.post) {
     put(key, p.kind);
     put(key, p.alg);

@@ -83,7 +83,7 @@ const NativeOp* find_native(std::string_view op) {
     std::vector<const NativeOp*> list;
     for (std::span<const NativeOp> family :
          {native_moves(), native_elementwise(), native_reductions(), native_norms(), native_resize(),
-          native_recurrent(), native_attention()})
+          native_recurrent(), native_attention(), native_quantize()})
       for (const NativeOp& o : family) list.push_back(&o);
     std::sort(list.begin(), list.end(),
               [](const NativeOp* a, const NativeOp* b) { return a->name < b->name; });

@@ -109,6 +109,7 @@ std::span<const NativeOp> native_moves();
 std::span<const NativeOp> native_elementwise();
 std::span<const NativeOp> native_reductions();
 std::span<const NativeOp> native_norms();
+std::span<const NativeOp> native_quantize();
 std::span<const NativeOp> native_resize();
 std::span<const NativeOp> native_recurrent();
 std::span<const NativeOp> native_attention();

@@ -43,10 +43,12 @@ double product(std::span<const int64_t> dims) {
 
 namespace {
 
-void check_tensors(const Request& r) {
-  auto check_one = [](const regie_tensor& t) {
+void check_tensors(const Request& r, bool bytes_too) {
+  auto check_one = [&](const regie_tensor& t) {
     if (t.elem == REGIE_ELEM_UNKNOWN) return;
-    if (t.elem != REGIE_F32) refuse("oneDNN is used for float32 only");
+    if (t.elem != REGIE_F32 && !(bytes_too && (t.elem == REGIE_U8 || t.elem == REGIE_I8)) &&
+        !(bytes_too && t.elem == REGIE_I32))
+      refuse(bytes_too ? "oneDNN is used for float32 and bytes only" : "oneDNN is used for float32 only");
     if (t.strides) refuse("a tensor is strided");
     if (t.rank < 0 || t.rank > DNNL_MAX_NDIMS) refuse("a tensor has more than 12 dimensions");
     int64_t bytes = 4;
@@ -86,18 +88,26 @@ struct Lowering {
   std::string_view op;
   Operation (*describe)(const Request&);
   uint32_t residual;
+  bool bytes = false;  // takes 8-bit integers
+  bool quantised = false;
 };
 constexpr Lowering kLowerings[] = {
     {"AveragePool", average_pool, REGIE_NONE},
     {"Conv", convolution, REGIE_NONE},
+    {"ConvInteger", integer_convolution, REGIE_NONE, true, true},
     {"ConvTranspose", transposed_convolution, REGIE_NONE},
     {"Gemm", matmul, REGIE_NONE},
     {"GlobalAveragePool", global_average_pool, REGIE_NONE},
     {"GlobalMaxPool", global_max_pool, REGIE_NONE},
     {"MatMul", matmul, REGIE_NONE},
-    {"MaxPool", max_pool, REGIE_NONE},
+    {"MatMulInteger", integer_matmul, REGIE_NONE, true, true},
+    {"MaxPool", max_pool, REGIE_NONE, true},
+    {"QLinearConv", linear_convolution, REGIE_NONE, true, true},
+    {"QLinearMatMul", linear_matmul, REGIE_NONE, true, true},
     {"regie.FusedConv", convolution, 3},
     {"regie.FusedMatMul", matmul, 3},
+    {"regie.QConv", quantised_convolution, REGIE_NONE, true, true},
+    {"regie.QMatMul", quantised_matmul, REGIE_NONE, true, true},
 };
 const Lowering* find_lowering(std::string_view op) {
   auto at = std::find_if(std::begin(kLowerings), std::end(kLowerings),
@@ -129,6 +139,11 @@ void append_activation(const Attrs& attrs, std::vector<PostOp>& post) {
 
 bool is_lowered(std::string_view op) { return find_lowering(op) != nullptr; }
 
+bool is_quantised(std::string_view op) {
+  const Lowering* l = find_lowering(op);
+  return l && l->quantised;
+}
+
 uint32_t residual_operand(std::string_view op) {
   const Lowering* l = find_lowering(op);
   return l ? l->residual : REGIE_NONE;
@@ -139,7 +154,7 @@ Operation describe(std::string_view op, const Attrs& attrs, const regie_tensor* 
   const Lowering* l = find_lowering(op);
   if (!l) refuse("oneDNN is not used for it");
   Request r{op, attrs, {operands, operand_count}, {results, result_count}};
-  check_tensors(r);
+  check_tensors(r, l->bytes);
   return l->describe(r);
 }
 
@@ -168,8 +183,13 @@ void set_formats(Operation& op, const Formats& formats, const regie_tensor* oper
   }
   if (op.residual_operand != REGIE_NONE && formats.operands[op.residual_operand] != formats.results[0])
     refuse("residual and result must have one format");
+  if (op.quantised() && (formats.operands[op.src_operand] == kBlocked || formats.results[0] == kBlocked))
+    refuse("bytes are computed row-major or channels last only");
+  const dnnl_data_type_t src_type = op.src.data_type, dst_type = op.dst.data_type;
   op.src = dnnl_layout(regie::sdk::dims_of(operands[op.src_operand]), formats.operands[op.src_operand]);
   op.dst = dnnl_layout(regie::sdk::dims_of(results[0]), formats.results[0]);
+  op.src.data_type = src_type;
+  op.dst.data_type = dst_type;
 }
 
 std::string activation_problem(const Attrs& attrs) {

@@ -14,10 +14,10 @@
 namespace host_cpu {
 
 struct PostOp {
-  enum Kind { kSum, kEltwise, kBinaryAdd } kind;
+  enum Kind { kSum, kEltwise, kBinaryAdd, kBinaryMul } kind;
   dnnl_alg_kind_t alg = dnnl_alg_kind_undef;  // of kEltwise
   float alpha = 0, beta = 0;
-  uint32_t operand = REGIE_NONE;  // of kBinaryAdd
+  uint32_t operand = REGIE_NONE;  // of kBinaryAdd and kBinaryMul
   dnnl_memory_desc_t memory{};
 };
 
@@ -35,6 +35,13 @@ struct Operation {
   // No two of one algorithm: oneDNN 2.6 gives the second the parameters of the first.
   std::vector<PostOp> post;
   double flops = 0;
+
+  // Of quantised operators. What counts as zero in src and weights, and as what zero is written.
+  int32_t src_zero = 0, weights_zero = 0, dst_zero = 0;
+  uint32_t src_zero_operand = REGIE_NONE;  // where it is known at run time only
+  std::vector<float> scales;               // of the product and the bias, in place of `scale`: one a channel
+  std::vector<float> bias_values;          // in place of bias_operand
+  bool quantised() const { return src.data_type == dnnl_u8 || src.data_type == dnnl_s8; }
 };
 
 // Row-major weights of a transposed convolution: oneDNN's axes are results, inputs, ...; the model's bytes
@@ -60,7 +67,12 @@ void set_formats(Operation& op, const Formats& formats, const regie_tensor* oper
 // Which operand may be overwritten by the result of this operator, as its residual; REGIE_NONE: none.
 uint32_t residual_operand(std::string_view op);
 
+// Is it of those whose operands are described where they are float32 only?
+bool is_quantised(std::string_view op);
+
 // Empty, or why an activation of this name cannot be part of a kernel.
 std::string activation_problem(const regie::sdk::Attrs& attrs);
+// Empty, or why 8-bit products cannot be computed exactly by this processor.
+std::string byte_product_problem();
 
 }  // namespace host_cpu

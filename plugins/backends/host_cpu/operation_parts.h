@@ -30,6 +30,13 @@ void append_activation(const regie::sdk::Attrs& attrs, std::vector<PostOp>& post
 Operation convolution(const Request& r);
 Operation transposed_convolution(const Request& r);
 Operation matmul(const Request& r);
+Operation quantised_convolution(const Request& r);  // regie.QConv
+Operation quantised_matmul(const Request& r);       // regie.QMatMul
+Operation linear_convolution(const Request& r);     // QLinearConv
+Operation linear_matmul(const Request& r);
+Operation integer_convolution(const Request& r);  // ConvInteger
+Operation integer_matmul(const Request& r);
+dnnl_data_type_t dnnl_type(regie_elem elem);
 Operation max_pool(const Request& r);
 Operation average_pool(const Request& r);
 Operation global_average_pool(const Request& r);

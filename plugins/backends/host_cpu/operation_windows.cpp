@@ -121,6 +121,8 @@ Operation pooling_base(const Request& r) {
     refuse("input and result must have the same rank, batch and channels");
   op.src = plain(regie::sdk::dims_of(x));
   op.dst = plain(regie::sdk::dims_of(y));
+  op.src.data_type = dnnl_type(x.elem);
+  op.dst.data_type = dnnl_type(y.elem);
   return op;
 }
 

@@ -29,7 +29,9 @@ std::optional<PointwiseKernel> lower_pointwise(const regie::sdk::WordCatcher& ca
       return std::nullopt;
     }
   }
-  if (!fused && !formats.all_plain()) {
+  // Of the others there are kernels that know formats (native_elementwise.cpp).
+  const bool in_formats = fused || op == "regie.Quantize" || op == "regie.Dequantize";
+  if (!in_formats && !formats.all_plain()) {
     *why = "its operands are not row-major";
     return std::nullopt;
   }

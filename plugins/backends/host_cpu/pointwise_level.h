@@ -45,6 +45,30 @@ void clip(const LoopCall& c) {
     y[i] = least > high[i] ? high[i] : least;
   }
 }
+// Halves to the even number, then held within the type; NaN becomes 0, as a cast has it.
+template <class Y>
+void quantize(const LoopCall& c) {
+  const float *x = static_cast<const float*>(c.operands[0]), *scale = static_cast<const float*>(c.operands[1]);
+  const Y* zero = static_cast<const Y*>(c.operands[2]);
+  Y* y = static_cast<Y*>(c.result);
+  constexpr float kLeast = Y(-1) < Y(0) ? -128.0f : 0.0f, kMost = kLeast + 255.0f;
+  const int64_t count = c.count;  // bytes may be written anywhere, as far as the compiler knows
+  INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) {
+    const float q = even(x[i] / scale[i]) + static_cast<float>(zero[i]);
+    const float low = q < kLeast ? kLeast : q, held = low > kMost ? kMost : low;
+    y[i] = static_cast<Y>(static_cast<int32_t>(held == held ? held : 0.0f));
+  }
+}
+template <class X>
+void dequantize(const LoopCall& c) {
+  const X *x = static_cast<const X*>(c.operands[0]), *zero = static_cast<const X*>(c.operands[2]);
+  const float* scale = static_cast<const float*>(c.operands[1]);
+  float* y = static_cast<float*>(c.result);
+  INDEPENDENT
+  for (int64_t i = 0; i < c.count; ++i)
+    y[i] = static_cast<float>(static_cast<int32_t>(x[i]) - static_cast<int32_t>(zero[i])) * scale[i];
+}
 template <class X>
 void where(const LoopCall& c) {
   const uint8_t* condition = static_cast<const uint8_t*>(c.operands[0]);
@@ -146,6 +170,12 @@ Loop cast(Lane from, Lane to) {
       return cast_from<int64_t>(to);
     case Lane::kBool:
       return cast_from_bool(to);
+    case Lane::kU8:
+      return to == Lane::kF32 ? map<Cast<uint8_t, float>, uint8_t, float>
+             : to == Lane::kI32 ? map<Cast<uint8_t, int32_t>, uint8_t, int32_t> : nullptr;
+    case Lane::kI8:
+      return to == Lane::kF32 ? map<Cast<int8_t, float>, int8_t, float>
+             : to == Lane::kI32 ? map<Cast<int8_t, int32_t>, int8_t, int32_t> : nullptr;
     default:
       return nullptr;
   }
@@ -265,6 +295,10 @@ Loop FIND(Code code, Lane from, Lane to) {
       return where<uint64_t>;
     case Code::kCast:
       return cast(from, to);
+    case Code::kQuantize:
+      return to == Lane::kU8 ? quantize<uint8_t> : to == Lane::kI8 ? quantize<int8_t> : nullptr;
+    case Code::kDequantize:
+      return from == Lane::kU8 ? dequantize<uint8_t> : from == Lane::kI8 ? dequantize<int8_t> : nullptr;
     case Code::kWidenF16:
       return map<WidenF16, uint16_t, float>;
     case Code::kWidenBf16:

@@ -10,7 +10,7 @@
 
 namespace host_cpu {
 
-enum class Lane : uint8_t { kF32, kF64, kI32, kI64, kBool, kOther };
+enum class Lane : uint8_t { kF32, kF64, kI32, kI64, kBool, kU8, kI8, kOther };
 
 // x, y and z are the operands; p, q are numbers from attributes.
 enum class Code : uint8_t {
@@ -69,6 +69,8 @@ enum class Code : uint8_t {
   kWhere4,
   kWhere8,  // x ? y : z, by bytes
   kCast,    // x
+  kQuantize,    // x, scale y, zero point z; to kU8 or kI8
+  kDequantize,  // the same from them
   kWidenF16,
   kWidenBf16,
   kNarrowF16,

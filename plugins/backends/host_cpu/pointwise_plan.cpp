@@ -27,6 +27,10 @@ Lane lane_of(regie_elem elem) {
       return Lane::kI64;
     case REGIE_BOOL:
       return Lane::kBool;
+    case REGIE_U8:
+      return Lane::kU8;
+    case REGIE_I8:
+      return Lane::kI8;
     default:
       return Lane::kOther;
   }
@@ -148,6 +152,7 @@ class Planner {
     for (uint32_t v : step.operands)
       if (v != REGIE_NONE && lane_of(elem(v)) == Lane::kOther) return false;
     if (lane_of(step.result) == Lane::kOther) return false;
+    if (op == "regie.Quantize" || op == "regie.Dequantize") return quantisation(step, op == "regie.Quantize");
     if (op == "Cast") return cast(step);
     if (op == "Clip") return clip(step);
     if (op == "Pow") return power(step);
@@ -205,6 +210,20 @@ class Planner {
     if (!loop) return false;
     emit(loop, {from}, 1);
     round();
+    return true;
+  }
+
+  bool quantisation(const PointwiseProgram::Step& step, bool to_bytes) {
+    if (step.operands.size() != 3) return false;
+    for (uint32_t v : step.operands)
+      if (v == REGIE_NONE) return false;
+    const regie_elem x = elem(step.operands[0]), bytes = to_bytes ? step.result : x;
+    if ((to_bytes ? x : step.result) != REGIE_F32 || elem(step.operands[1]) != REGIE_F32 ||
+        elem(step.operands[2]) != bytes)
+      return false;
+    const Loop loop = find_loop(to_bytes ? Code::kQuantize : Code::kDequantize, lane_of(x), lane_of(step.result));
+    if (!loop) return false;
+    emit(loop, {step.operands[0], step.operands[1], step.operands[2]}, to_bytes ? 4 : 2);
     return true;
   }
 

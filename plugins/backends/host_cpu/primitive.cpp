@@ -13,8 +13,24 @@ PrimitiveAttr make_attributes(const Operation& op) {
   PrimitiveAttr attr(raw);
   check(dnnl_primitive_attr_set_scratchpad_mode(attr.get(), dnnl_scratchpad_mode_user),
         "setting the scratchpad mode");
-  if (op.scale != 1)
+  if (!op.scales.empty()) {
+    // One for all, or one along the channels of the result.
+    const int axis = op.convolves() ? 1 : op.dst.ndims - 1;
+    check(dnnl_primitive_attr_set_output_scales(attr.get(), static_cast<dnnl_dim_t>(op.scales.size()),
+                                                op.scales.size() == 1 ? 0 : 1 << axis, op.scales.data()),
+          "setting the scales");
+  } else if (op.scale != 1)
     check(dnnl_primitive_attr_set_output_scales(attr.get(), 1, 0, &op.scale), "setting the scale");
+  const int32_t at_run_time = DNNL_RUNTIME_S32_VAL;
+  auto zero = [&](int argument, const int32_t* value) {
+    check(dnnl_primitive_attr_set_zero_points(attr.get(), argument, 1, 0, value), "setting a zero point");
+  };
+  if (op.src_zero_operand != REGIE_NONE)
+    zero(DNNL_ARG_SRC, &at_run_time);
+  else if (op.src_zero != 0)
+    zero(DNNL_ARG_SRC, &op.src_zero);
+  if (op.weights_zero != 0) zero(DNNL_ARG_WEIGHTS, &op.weights_zero);
+  if (op.dst_zero != 0) zero(DNNL_ARG_DST, &op.dst_zero);
   if (op.post.empty()) return attr;
   dnnl_post_ops_t raw_ops = nullptr;
   check(dnnl_post_ops_create(&raw_ops), "creating post-ops");
@@ -31,6 +47,9 @@ PrimitiveAttr make_attributes(const Operation& op) {
       case PostOp::kBinaryAdd:
         check(dnnl_post_ops_append_binary(ops.get(), dnnl_binary_add, &p.memory), "post-op add");
         break;
+      case PostOp::kBinaryMul:
+        check(dnnl_post_ops_append_binary(ops.get(), dnnl_binary_mul, &p.memory), "post-op product");
+        break;
     }
   }
   check(dnnl_primitive_attr_set_post_ops(attr.get(), ops.get()), "setting post-ops");
@@ -42,6 +61,14 @@ dnnl_memory_desc_t of_any_layout(const dnnl_memory_desc_t& desc) {
   check(dnnl_memory_desc_init_by_tag(&any, desc.ndims, desc.dims, desc.data_type, dnnl_format_tag_any),
         "any layout");
   return any;
+}
+
+dnnl_memory_desc_t channels_last(const dnnl_memory_desc_t& desc) {
+  static constexpr dnnl_format_tag_t kTags[] = {dnnl_nwc, dnnl_nhwc, dnnl_ndhwc};
+  dnnl_memory_desc_t last{};
+  check(dnnl_memory_desc_init_by_tag(&last, desc.ndims, desc.dims, desc.data_type, kTags[desc.ndims - 3]),
+        "channels last");
+  return last;
 }
 
 PrimitiveDesc create(dnnl_engine_t engine, const_dnnl_op_desc_t desc, const PrimitiveAttr& attr) {
@@ -70,6 +97,8 @@ Lowered lower(dnnl_engine_t engine, const Operation& op, Layout layout, bool fre
   PrimitiveAttr attr = make_attributes(op);
   const bool own = layout == Layout::kOwn;
   dnnl_memory_desc_t src = own && op.convolves() ? of_any_layout(op.src) : op.src;
+  // Bytes are pooled channels last; where they lie otherwise, by a plain loop.
+  if (own && op.kind == Operation::kPooling && op.quantised()) src = channels_last(op.src);
   dnnl_memory_desc_t dst = own ? of_any_layout(op.dst) : op.dst;
   dnnl_memory_desc_t weights = packed                             ? *packed
                                : free_weights && op.weights.ndims ? of_any_layout(op.weights)

@@ -25,11 +25,11 @@ class Lister {
   std::vector<regie_format_wish> run() {
     if (r_.empty || r_.node.result_count == 0 || r_.node.results[0] == REGIE_NONE) return {};
     if (is_lowered(r_.op)) {
-      if (r_.op == "Conv" || r_.op == "ConvTranspose" || r_.op == "regie.FusedConv")
+      if (r_.op.find("Conv") != std::string_view::npos)
         convolution();
       else if (r_.op.ends_with("Pool"))
         pooling();
-    } else if (r_.op == "regie.Pointwise") {
+    } else if (is_pointwise()) {
       go_along(Takes::kElementwise);
     } else if (const NativeOp* native = find_native(r_.op)) {
       if (r_.op == "Transpose") {
@@ -42,6 +42,9 @@ class Lister {
   }
 
  private:
+  bool is_pointwise() const {
+    return r_.op == "regie.Pointwise" || r_.op == "regie.Quantize" || r_.op == "regie.Dequantize";
+  }
   const regie_type& operand_type(uint32_t i) const { return r_.graph.values[r_.node.operands[i]].type; }
   const regie_type& result_type(uint32_t i) const { return r_.graph.values[r_.node.results[i]].type; }
   bool present(uint32_t i) const { return i < r_.node.operand_count && r_.node.operands[i] != REGIE_NONE; }
@@ -90,14 +93,16 @@ class Lister {
   }
 
   bool fits(const regie_type& t, regie_format f) const {
-    return t.elem == REGIE_F32 && t.rank >= 3 && format_fits(regie::sdk::dims_of(t), f);
+    const bool bytes = t.elem == REGIE_U8 || t.elem == REGIE_I8 || t.elem == REGIE_I32;
+    return (t.elem == REGIE_F32 || (bytes && f == kChannelsLast)) && t.rank >= 3 &&
+           format_fits(regie::sdk::dims_of(t), f);
   }
   double moved_ns(const regie_tensor& t, regie_format f) const {
     return conversion_ns(r_.settings, t, kPlainFormat, f);
   }
 
   void convolution() {
-    const bool residual = present(3);
+    const bool residual = residual_operand(r_.op) == 3 && present(3);
     if (constant(0)) return;
     for (regie_format f : kOthers) {
       if (!fits(result_type(0), f) || !fits(operand_type(0), f)) continue;
@@ -197,7 +202,7 @@ class Lister {
   static bool elem_size_known(regie_elem e) { return regie::sdk::elem_bits(e) >= 8; }
 
   bool made(const std::vector<Use>& uses) const {
-    if (r_.op == "regie.Pointwise") {
+    if (is_pointwise()) {
       std::string why;
       return lower_pointwise(r_.catcher, &r_.graph, r_.node, r_.operands.data(), r_.results.data(),
                              formats(uses), &why)

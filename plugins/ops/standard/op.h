@@ -268,6 +268,7 @@ std::span<const Op> deform_conv_ops();
 std::span<const Op> random_ops();
 std::span<const Op> ngram_ops();
 std::span<const Op> string_ops();
+std::span<const Op> quantised_ops();
 std::span<const Op> pointwise_ops();
 
 const regie_op_kernel_table& kernel_table();  // of this plug-in

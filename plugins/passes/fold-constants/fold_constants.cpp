@@ -1,4 +1,5 @@
 // fold-constants: computes at compile time what depends on constants alone.
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ constexpr regie_str kRequires[] = {lit("shapes-known")};
 constexpr regie_option_info kOptions[] = {
     {lit("budget-bytes"), lit("268435456"), lit("greatest size of the results of one node")},
     {lit("total-bytes"), lit("2147483648"), lit("greatest size of all results together")},
+    {lit("keep"), lit(""), lit("operators that are left as they are where operand 0 is of bytes, separated by commas")},
 };
 constexpr regie_pass_info kInfo = pass_info({
     .name = "fold-constants",
@@ -80,18 +82,34 @@ class FoldConstants {
  public:
   explicit FoldConstants(const Config& options)
       : node_budget_(bytes_option(options, "budget-bytes", kNodeBudget)),
-        total_budget_(bytes_option(options, "total-bytes", kTotalBudget)) {}
+        total_budget_(bytes_option(options, "total-bytes", kTotalBudget)) {
+    std::string_view list = options.find("keep").value_or("");
+    while (!list.empty()) {
+      const size_t end = std::min(list.find(','), list.size());
+      if (end > 0) keep_.emplace_back(list.substr(0, end));
+      list.remove_prefix(std::min(end + 1, list.size()));
+    }
+  }
 
   // A wave: all nodes that are ready now. The constants exist once the host has applied it; it then shows the
   // readers as changed, so that a chain costs its own length.
   void run(PassContext& c) {
     for (uint32_t id : c.graph().changed()) {
       const regie_node& n = c.graph().node(id);
-      if (c.graph().live(id) && n.region_count == 0 && !fold_known(c, n)) fold_computed(c, n);
+      if (!c.graph().live(id) || n.region_count != 0) continue;
+      if (is_kept(c.graph(), n)) continue;
+      if (!fold_known(c, n)) fold_computed(c, n);
     }
   }
 
  private:
+  bool is_kept(const GraphView& g, const regie_node& n) const {
+    if (std::find(keep_.begin(), keep_.end(), sv(n.op)) == keep_.end()) return false;
+    if (n.operand_count == 0 || n.operands[0] == REGIE_NONE) return false;
+    const regie_elem elem = g.value(n.operands[0]).type.elem;
+    return elem == REGIE_I8 || elem == REGIE_U8;
+  }
+
   static uint64_t bytes_option(const Config& options, std::string_view key, int64_t fallback) {
     const int64_t v = options.integer(key, fallback);
     if (v < 0) throw Failure(REGIE_INVALID_INPUT, "option '" + std::string(key) + "' must not be negative");
@@ -210,6 +228,7 @@ class FoldConstants {
   }
 
   uint64_t node_budget_, total_budget_;
+  std::vector<std::string> keep_;
   uint64_t total_ = 0;  // bytes made so far
 };
 

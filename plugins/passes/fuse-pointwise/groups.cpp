@@ -108,8 +108,22 @@ uint32_t Grouping::group_of(uint32_t value) {
   return group == REGIE_NONE ? REGIE_NONE : root(group);
 }
 
+// Does it only make larger elements of what others read as it is? Then its readers had better do so.
+bool Grouping::widens_for_others(const regie_node& n) const {
+  const regie_value* from = nullptr;
+  for (uint32_t o : operands_of(n)) {
+    if (o == REGIE_NONE || is_immediate(o)) continue;
+    if (from) return false;
+    from = &graph_.value(o);
+  }
+  return from && from->use_count > 1 && !is_handed_out_[n.results[0]] &&
+         elem_bits(graph_.result(n, 0)->type.elem) > elem_bits(from->type.elem);
+}
+
 std::string Grouping::obstacle(const regie_node& n, const Group& g) const {
   const regie_type& theirs = graph_.result(graph_.node(g.members[0]), 0)->type;
+  if (widens_for_others(n))
+    return "it makes larger elements of what others read as it is, and had better be done where they are read";
   if (g.closed) return "another node that stands between reads what is computed before";
   if (!same_dims(graph_.result(n, 0)->type, theirs))
     return "it is of another shape, so that what is computed before would be computed again for each "
