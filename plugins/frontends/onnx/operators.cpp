@@ -325,7 +325,7 @@ constexpr Operator kOperators[] = {
       {11, "axis:i largest:i sorted:i", 2, 2, same}}},
     {"Transpose", "1 13 21 23 24 25", {{1, "perm:I", 1, 1, same}}},
     {"Trilu", "14", {{14, "upper:i", 1, 2, same}}},
-    {"Unique", "11", {{11, "axis:i sorted:i", 1, 1, same}}},
+    {"Unique", "11 28", {{11, "axis:i sorted:i", 1, 1, same}}},
     {"Unsqueeze", "1 11 13 21 23 24 25", {{1, "axes:I", 1, 1, axes_to_operand}, {13, "", 2, 2, same}}},
     {"Upsample", "1 7 9 10", {{7, "mode:s scales:F", 1, 1, upsample}, {9, "mode:s", 2, 2, resize_of_10}}},
     {"Where", "9 16", {{9, "", 3, 3, same}}},
