@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/objects.h"
+#include "model/late.h"
 #include "model/layout.h"
 #include "regie/c/engine.h"
 
@@ -28,9 +29,12 @@ Json figures(const regie_model& object) {
   j["inputs"] = ports(object.inputs);
   j["outputs"] = ports(object.outputs);
   j["symbols"] = Json::array();
-  for (const regie::ModelSymbol& s : m.symbols) {
+  const regie::LateFacts late(m);
+  for (size_t i = 0; i < m.symbols.size(); ++i) {
+    const regie::ModelSymbol& s = m.symbols[i];
     Json symbol = {{"name", s.name}, {"lower", s.lower}, {"reference", s.reference}};
     if (s.upper != INT64_MAX) symbol["upper"] = s.upper;
+    if (late.symbols[i]) symbol["late"] = true;  // known when a task has run
     j["symbols"].push_back(std::move(symbol));
   }
   std::vector<uint64_t> kernels(m.devices.size()), reference(m.devices.size()), tasks(m.devices.size());

@@ -88,8 +88,9 @@ void CompileState::bind_symbols() {
     for (int64_t size = 1; size <= 1 << 14; size *= 2) {
       for (size_t i = 0; i < count; ++i) set(i, size);
       if (!fits(least)) continue;
-      // The others need not be as large as the one that asked for it.
-      for (size_t i = 0; i < count; ++i) {
+      // The others need not be as large as the one that asked for it. What data decide is a guess either way.
+      for (size_t i = 0; i < count && size > 1; ++i) {
+        if (dims.symbol_at(i).data_dependent) continue;
         const auto kept = symbol_values[i];
         set(i, 1);
         if (!fits(least)) symbol_values[i] = kept;

@@ -26,6 +26,13 @@ regie_dim make_symbol(Graph& graph, uint32_t value, int32_t axis, regie_dim know
   return graph.dims().symbol(free, 0, INT64_MAX, true);
 }
 
+// Most graphs have none, and are asked about every value.
+bool any_symbol(const DimTable& dims) {
+  for (size_t s = 0; s < dims.symbol_count(); ++s)
+    if (dims.symbol_at(s).data_dependent) return true;
+  return false;
+}
+
 bool any_late(const DimTable& dims, regie_dim dim, bool count_known) {
   bool late = false;
   dims.visit_symbols(dim, [&](size_t s) {
@@ -36,8 +43,9 @@ bool any_late(const DimTable& dims, regie_dim dim, bool count_known) {
 }
 
 bool any_late(const DimTable& dims, const regie_type& type, bool count_known) {
-  return type.rank > 0 && std::any_of(type.dims, type.dims + type.rank,
-                                      [&](regie_dim d) { return d < 0 && any_late(dims, d, count_known); });
+  return any_symbol(dims) && type.rank > 0 && std::any_of(type.dims, type.dims + type.rank, [&](regie_dim d) {
+           return d < 0 && any_late(dims, d, count_known);
+         });
 }
 
 }  // namespace

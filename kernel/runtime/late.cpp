@@ -137,6 +137,8 @@ Status LateRun::place(const Arg& a, regie_tensor* t, bool written) {
       break;
     }
     case Arg::kWeight:
+      // The bytes of another layout than the portable one are for the device to compare.
+      if (model_.weights[a.index].layout != kPortable) return {};
       room = model_.weights[a.index].size;
       break;
     case Arg::kInput:

@@ -24,9 +24,9 @@ struct LateSlot {
   const Arg* arg = nullptr;
 };
 
-// A kernel made ready for some sizes.
+// A kernel made ready for some sizes, and for the contents of small operands where it was given them.
 struct LateKernel {
-  std::vector<int64_t> dims;  // of all late operands and results, one after the other
+  std::vector<int64_t> key;  // dims of all late operands and results, then those contents
   Executable executable;
   uint64_t scratch = 0, last_used = 0;
 };
@@ -35,7 +35,11 @@ struct LateStep {
   uint8_t kind = 0;  // Step::Kind when there is something to do
   std::vector<LateSlot> operands, results;
   std::vector<LateSlot> from[2], to[2];  // If: by branch, results of it and where they go
-  std::vector<LateKernel> kernels;       // a few, least recently used dropped; of a defining task one
+  std::vector<LateKernel> kernels;       // a few, least recently used dropped
+  // Of a defining task, by operand: whose data told the shape, on the host; NULL: not needed. `by_large`:
+  // some of them are large, so that a kernel is made for this launch alone.
+  std::vector<const void*> told;
+  bool by_large = false;
 };
 
 class LateRun {

@@ -1,5 +1,6 @@
 // What a run does when it reaches a late task (late.h).
 #include <algorithm>
+#include <cstring>
 
 #include "runtime/late.h"
 #include "runtime/run_state.h"
@@ -66,10 +67,11 @@ Status RunState::tell_shapes(Bound& bound, Step& step) {
   if (!step.stream->is_inline && step.stream->dirty) REGIE_TRY(wait_stream(*step.stream));
 
   std::vector<regie_tensor> operands, results;
-  std::vector<std::vector<std::byte>> copies;
+  std::vector<std::vector<std::byte>>& copies = late_copies_;
+  copies.clear();
   for (const LateSlot& slot : l.operands) operands.push_back(*slot.tensor);
   for (const LateSlot& slot : l.results) results.push_back(*slot.tensor);
-  // What the host cannot read is brought to it: small tensors first, which mostly are all that matters.
+  // Small tensors first, which mostly are all that matters. What the host cannot read is brought to it.
   auto bring = [&](int64_t most) -> Status {
     for (size_t i = 0; i < operands.size(); ++i) {
       const Arg& a = *l.operands[i].arg;
@@ -78,14 +80,15 @@ Status RunState::tell_shapes(Bound& bound, Step& step) {
       t.data = nullptr;
       if (a.kind == Arg::kNone) continue;
       if (a.kind == Arg::kWeight) {
+        if (m.weights[a.index].layout != kPortable) continue;
         t.data = static_cast<std::byte*>(const_cast<void*>(core_->host_weight(a.index))) + a.offset;
         continue;
       }
       const int64_t count = element_count({t.dims, static_cast<size_t>(t.rank)});
-      const uint32_t space = space_of(m, a);
-      if (core_->host_visible(space)) {
+      if (count > most) continue;
+      if (core_->host_visible(space_of(m, a))) {
         t.data = there.data;
-      } else if (count <= most) {
+      } else {
         copies.emplace_back(t.bytes + 1);
         t.data = copies.back().data();
         if (t.bytes == 0) continue;
@@ -109,15 +112,31 @@ Status RunState::tell_shapes(Bound& bound, Step& step) {
     const bool all = std::none_of(shapes.begin(), shapes.end(), [](const std::vector<int64_t>& s) {
       return std::find(s.begin(), s.end(), -1) != s.end();
     });
-    const bool had_all = std::none_of(operands.begin(), operands.end(), [](const regie_tensor& t) {
-      return t.elem != REGIE_ELEM_UNKNOWN && !t.data;
-    });
+    l.by_large = most > kFirstElements;
     if (all) break;
-    if (had_all || most == INT64_MAX)
+    if (l.by_large)
       return unsupported(task.op + ": the shape of the result cannot be told from these operands");
     copies.clear();
   }
+  l.told.clear();
+  for (const regie_tensor& t : operands) l.told.push_back(t.data);
   return bind_results(bound, task, shapes);
+}
+
+// What a late kernel is made for: sizes, and contents that it is given.
+void RunState::set_late_key(const LateStep& l, bool by_data) {
+  late_key_.clear();
+  for (const std::vector<LateSlot>* list : {&l.operands, &l.results})
+    for (const LateSlot& slot : *list)
+      if (slot.arg->kind != Arg::kNone && core_->late.type(slot.arg->type))
+        late_key_.insert(late_key_.end(), slot.tensor->dims, slot.tensor->dims + slot.tensor->rank);
+  for (size_t i = 0; by_data && !l.by_large && i < l.operands.size(); ++i) {
+    const uint64_t bytes = l.operands[i].tensor->bytes;
+    if (l.operands[i].arg->kind == Arg::kWeight || !l.told[i] || bytes == 0) continue;
+    const size_t at = late_key_.size();
+    late_key_.resize(at + (bytes + 7) / 8);
+    std::memcpy(late_key_.data() + at, l.told[i], bytes);
+  }
 }
 
 Status RunState::bind_results(Bound& bound, const ModelTask& task,
@@ -150,21 +169,20 @@ Status RunState::prepare_late(Bound& bound, Step& step) {
   LateStep& l = *step.late;
   const ModelTask& task = m.programs[step.program].tasks[step.task];
   const bool by_data = !task.shape_op.empty();
-  late_key_.clear();
-  for (const std::vector<LateSlot>* list : {&l.operands, &l.results})
-    for (const LateSlot& slot : *list)
-      if (slot.arg->kind != Arg::kNone && core_->late.type(slot.arg->type))
-        late_key_.insert(late_key_.end(), slot.tensor->dims, slot.tensor->dims + slot.tensor->rank);
+  const bool once = by_data && l.by_large;
+  set_late_key(l, by_data);
   LateKernel* kernel = nullptr;
   for (LateKernel& k : l.kernels)
-    if (!by_data && k.dims == late_key_) kernel = &k;
+    if (!once && k.key == late_key_) kernel = &k;
   if (!kernel) {
     std::vector<regie_tensor> operands;
     for (size_t i = 0; i < l.operands.size(); ++i) {
       regie_tensor t = *l.operands[i].tensor;
       const bool packed = !task.kernel_weights.empty() && task.kernel_weights[i] != REGIE_NONE;
       const bool constant = l.operands[i].arg->kind == Arg::kWeight && l.operands[i].arg->constant;
-      if (!by_data && !packed && !constant) t.data = nullptr;
+      // Where the device's memory is another, the data lie at the device's address all the same.
+      const bool given = by_data && l.told[i];
+      if (!given && !packed && !constant) t.data = nullptr;
       operands.push_back(t);
     }
     std::vector<regie_tensor> results;
@@ -189,10 +207,9 @@ Status RunState::prepare_late(Bound& bound, Step& step) {
     if (!status.ok())
       return std::move(status).while_doing("preparing kernel '" + m.kernels[task.kernel].name + "'");
     made.executable = Executable(*step.device, executable);
-    made.dims = late_key_;
+    if (!once) made.key = late_key_;
     ++statistics_.late_prepared;
-    const size_t kept = by_data ? 1 : kKernelsKept;
-    if (l.kernels.size() >= kept) {
+    if (l.kernels.size() >= (once ? 1 : kKernelsKept)) {
       // The one that goes may still be at work.
       if (!step.stream->is_inline && step.stream->dirty) REGIE_TRY(wait_stream(*step.stream));
       auto oldest = std::min_element(l.kernels.begin(), l.kernels.end(),

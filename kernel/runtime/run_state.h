@@ -54,6 +54,7 @@ class RunState {
   Status make_ready_now(Bound& bound, Step& step);
   Status tell_shapes(Bound& bound, Step& step);
   Status bind_results(Bound& bound, const ModelTask& task, const std::vector<std::vector<int64_t>>& shapes);
+  void set_late_key(const LateStep& step, bool by_data);
   Status prepare_late(Bound& bound, Step& step);
   Status late_scratch(Bound& bound, Step& step, uint64_t bytes);
   Status hand_over(Bound& bound, Step& step, size_t branch);
@@ -94,6 +95,7 @@ class RunState {
   std::unique_ptr<LatePool> pool_;
   std::vector<int64_t> late_key_;
   std::vector<std::vector<int64_t>> loop_dims_;  // of what a loop carries, while it is handed over
+  std::vector<std::vector<std::byte>> late_copies_;  // of operands that the host cannot read
   // What the caller of this run gave for outputs whose size the run tells; data NULL: nothing.
   std::vector<regie_tensor> wanted_outputs_;
   std::vector<std::unique_ptr<Bound>> bounds_;

@@ -166,9 +166,9 @@ TEST(RuntimeLateShapes, ASteadySizeIsNotPreparedAgain) {
   auto session = Session::create(load_model(scratch.path("m.rgm")).value(), *plugins);
   ASSERT_TRUE(session.ok()) << session.status().to_string();
   std::shared_ptr<Context> context = (*session)->acquire().value();
-  auto prepared_by = [&](size_t count) {
+  auto prepared_by = [&](size_t count, uint32_t seed = 3) {
     const uint64_t before = context->statistics().late_prepared;
-    Picking p(count, 3);
+    Picking p(count, seed);
     const auto inputs = p.inputs();
     std::array<regie_tensor, 2> out{};
     EXPECT_TRUE(context->run(inputs, out).ok());
@@ -176,11 +176,48 @@ TEST(RuntimeLateShapes, ASteadySizeIsNotPreparedAgain) {
     return context->statistics().late_prepared - before;
   };
   const uint64_t first = prepared_by(6), again = prepared_by(6);
-  EXPECT_GT(first, again);
-  EXPECT_EQ(again, 1u);  // the count itself: its kernel is given the data
-  EXPECT_GT(prepared_by(9), again);
-  EXPECT_EQ(prepared_by(6), again);
-  EXPECT_EQ(prepared_by(9), again);
+  EXPECT_GT(first, 1u);
+  EXPECT_EQ(again, 0u);
+  EXPECT_EQ(prepared_by(6, 4), 1u);  // other rows: only the kernel that is given the data is another
+  EXPECT_GT(prepared_by(9), 1u);
+  EXPECT_EQ(prepared_by(6), 0u);
+  EXPECT_EQ(prepared_by(9), 0u);
+  for (uint32_t seed = 10; seed < 40; ++seed) EXPECT_LE(prepared_by(6, seed), 1u);
+}
+
+// Data that are too large to be a part of what kernels are kept by.
+TEST(RuntimeLateShapes, LargeOperandsTellShapes) {
+  for (const char* target : {"host_cpu", "host_and_null"}) {
+    const api::Model model = compile(R"(
+graph @large(%x: f32[3000]) -> (%y) {
+  %flat: const i64[1] = [-1]
+  %pooled = Reshape(%x, %flat)
+  %where = NonZero(%pooled)
+  %rows = Reshape(%where, %flat)
+  %y = Gather(%x, %rows)
+}
+)",
+                                     {{"target", target}});
+    api::Session session(model);
+    api::Context context = session.acquire();
+    for (const int64_t every : {1, 7, 3000, 11, 7}) {
+      std::vector<float> x(3000), want;
+      for (size_t i = 0; i < x.size(); i += static_cast<size_t>(every)) {
+        x[i] = static_cast<float>(i + 1);
+        want.push_back(x[i]);
+      }
+      const int64_t dims[] = {3000};
+      const regie_tensor in = api::tensor<float>(x, dims);
+      EXPECT_EQ(floats(context.run({&in, 1})[0]), want);
+    }
+  }
+}
+
+TEST(RuntimeLateShapes, ReportsSayWhatIsLate) {
+  const api::Model model = compile(kPick);
+  EXPECT_THAT(model.report(), HasSubstr(R"("late_buffers": 2)"));
+  EXPECT_THAT(model.report(), HasSubstr(R"("late": true)"));
+  EXPECT_THAT(model.plan(), HasSubstr(R"("late":true)"));
 }
 
 // The parameters of operators as inputs; expected by hand.

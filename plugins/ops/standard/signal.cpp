@@ -71,6 +71,8 @@ void infer_dft(const Infer& infer) {
     Shape given = infer.list(1);
     if (given.size() != 1) infer.bad("the length must be a single number");
     length = given[0];
+    // The kernel of one side is made for the length, which must therefore be a number.
+    if (onesided && !inverse && !infer.number(length)) length = REGIE_DIM_UNKNOWN;
   }
   Shape y(x.begin(), x.end());
   y[axis] = onesided && !inverse ? d.add(d.floordiv(length, 2), 1) : length;
