@@ -321,7 +321,7 @@ def loss(results):
 def causal_conv(v):
     x, w, b, past = f32(2, 3, 6), f32(3, 1, 4), f32(3), f32(2, 3, 3)
     return [Case({"x": x}, {"w": w}, outputs=2), Case({"x": x}, {"w": w, "b": b, "past": past}, outputs=2, activation="silu"),
-            Case({"x": x}, {"w": w, "b": None, "past": past}, outputs=2), Case({"x": x}, {"w": f32(3, 1, 1)}, activation="swish")]
+            Case({"x": x}, {"w": w, "b": None, "past": past}, outputs=2), Case({"x": x}, {"w": f32(3, 1, 1)}, outputs=2, activation="swish")]
 
 
 def linear_attention(v):
