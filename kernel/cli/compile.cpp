@@ -33,6 +33,9 @@ std::string count_of(uint64_t n, const std::string& noun) {
 
 void print_memory(const Json& report) {
   for (const Json& m : report.value("memory", Json::array())) {
+    if (uint64_t n = m.value("late_buffers", uint64_t{0}))
+      line("memory", m["space"].get<std::string>() + ": " + count_of(n, "buffer") +
+                         " whose size only the run tells, found in memory of the context");
     if (m["buffers"].get<uint64_t>() == 0) continue;
     line("memory", m["space"].get<std::string>() + ": peak " + grouped(m["arena_bytes"]) +
                        " bytes, lower bound " + grouped(m["lower_bound_bytes"]) +

@@ -1,5 +1,6 @@
 #include "cli/export_plan.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
@@ -25,8 +26,10 @@ Status export_plan(const regie_model* model, const std::string& path) {
   std::string text = "id,lower,upper,size,offset,alias,kind,space,name\n", views;
   uint64_t id = 0;
   const auto& buffers = plan.at("buffers");
-  uint64_t view = buffers.size();
+  auto late = [](const nlohmann::json& b) { return b.contains("late"); };  // not in the plan
+  uint64_t view = buffers.size() - static_cast<uint64_t>(std::count_if(buffers.begin(), buffers.end(), late));
   for (const auto& b : buffers) {
+    if (late(b)) continue;
     const auto number = [](const nlohmann::json& from, const char* key) {
       return std::to_string(from.at(key).get<uint64_t>());
     };

@@ -17,10 +17,11 @@ const DimSymbol* late_symbol(const DimTable& dims, regie_dim dim) {
 
 regie_dim make_symbol(Graph& graph, uint32_t value, int32_t axis, regie_dim known) {
   const regie_value& v = graph.value(value);
-  std::string name = v.name.size ? std::string(view(v.name)) : "%" + std::to_string(value);
-  name += "." + std::to_string(axis);
+  std::string name(view(v.name));
+  if (name.empty()) name.append("%").append(std::to_string(value));
+  name.append(".").append(std::to_string(axis));
   std::string free = name;
-  for (int k = 2; graph.dims().find_symbol(free); ++k) free = name + "#" + std::to_string(k);
+  for (int k = 2; graph.dims().find_symbol(free); ++k) (free = name).append("#").append(std::to_string(k));
   if (known >= 0) return graph.dims().symbol(free, known, known, true);
   return graph.dims().symbol(free, 0, INT64_MAX, true);
 }

@@ -202,7 +202,7 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
       return say(can, kFlopsAnElement * work.elements / s.reference_flops_per_ns,
                  !can  ? "no plug-in has a reference kernel for " + std::string(work.op)
                  : own ? "a kernel of our own, made when the sizes are known"
-                       : "reference kernel, made when the sizes are known");
+                       : "made when the sizes are known");
     }
     std::string why_not;
     if (is_lowered(work.op)) {

@@ -348,18 +348,14 @@ void Builder::take_branch(Scope* scope, uint32_t node_index, const Body& body, s
 template <class F>
 bool Builder::possible(F&& build) {
   const size_t open = open_regions_;
-  auto give_up = [&](regie_status code) {
-    if (code != REGIE_INVALID_MODEL && code != REGIE_UNSUPPORTED) throw;
-    while (open_regions_ > open) abandon_region();
-    return false;
-  };
+  // What the host says is of types and shapes; what the file itself has wrong is said at once.
   try {
     build();
     return true;
   } catch (const HostFailure& f) {
-    return give_up(f.code);
-  } catch (const sdk::Failure& f) {
-    return give_up(f.code);
+    if (f.code != REGIE_INVALID_MODEL && f.code != REGIE_UNSUPPORTED) throw;
+    while (open_regions_ > open) abandon_region();
+    return false;
   }
 }
 
