@@ -117,6 +117,7 @@ void swiglu(Translation&);
 void constant(Translation&);
 void branches(Translation&);
 void loop(Translation&);
+void scan_of_8(Translation&);
 void scan(Translation&);
 
 }  // namespace regie::onnx
