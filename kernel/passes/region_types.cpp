@@ -50,6 +50,14 @@ void forget_inside(Graph& graph, uint32_t region) {
     }
 }
 
+bool lacks_types(const Graph& graph, uint32_t region) {
+  for (uint32_t n = graph.region(region).first; n != REGIE_NONE; n = graph.node(n).next)
+    for (uint32_t v : graph.results(n))
+      if (v != REGIE_NONE && graph.value(v).type.rank < 0 && graph.value(v).type.container == REGIE_TENSOR)
+        return true;
+  return false;
+}
+
 Status infer_inside(Graph& graph, uint32_t region, const OpSet& ops) {
   for (uint32_t n = graph.region(region).first; n != REGIE_NONE; n = graph.node(n).next)
     REGIE_TRY(ops.infer(graph, n));
@@ -291,7 +299,7 @@ Status infer_captures(Graph& graph, uint32_t node, const OpSet& ops) {
       graph.set_content(argument, std::vector<regie_dim>(v.content, v.content + v.content_count));
       changed = true;
     }
-    if (changed) REGIE_TRY(infer_inside(graph, region, ops));
+    if (changed || lacks_types(graph, region)) REGIE_TRY(infer_inside(graph, region, ops));
   }
   return {};
 }

@@ -218,6 +218,22 @@ CASES = {
             r = Add(t, x)
         }}>
     }}""", trips(6, 0, x=np.linspace(-1, 1, 32, dtype=np.float32).reshape(2, 16))),
+    "convolutions_in_and_out": ("""g (float[1,16,8,8] x, float[16,16,3,3] w, int64 n) => (float[1,16,8,8] y, float[1,16,8,8] z) {
+        yes = Constant<value = bool {1}>()
+        k = Mul(x, x)
+        kernel = Tanh(w)
+        before = Conv<pads=[1,1,1,1]>(x, kernel)
+        y = Loop(n, yes, before) <body = b (int64 i, bool ci, float[1,16,8,8] a) => (bool co, float[1,16,8,8] r) {
+            co = Identity(ci)
+            c = Conv<pads=[1,1,1,1]>(a, kernel)
+            d = Relu(c)
+            e = Conv<pads=[1,1,1,1]>(d, kernel)
+            f = Add(e, before)
+            r = Tanh(f)
+        }>
+        z = Conv<pads=[1,1,1,1]>(y, kernel)
+    }""", trips(3, 0, x=np.linspace(-1, 1, 1024, dtype=np.float32).reshape(1, 16, 8, 8),
+                w=np.cos(np.arange(2304, dtype=np.float32)).reshape(16, 16, 3, 3) / 12)),
     "scan": ("""g (float[4] h, float[3,4] s) => (float[4] f, float[3,4] all) {
         f, all = Scan<num_scan_inputs=1, body = b (float[4] a, float[4] e) => (float[4] r, float[4] q) {
             r = Add(a, e)

@@ -102,6 +102,9 @@ void each_number(Model& m, F&& f) {
       f(t.name + " scratch", t.scratch);
       args(t.name + " operand", t.operands);
       args(t.name + " result", t.results);
+      args(t.name + " program argument", t.program_arguments);
+      for (std::vector<Arg>& list : t.program_results) args(t.name + " program result", list);
+      all(t.name + " program", t.programs);
       all(t.name + " kernel weight", t.kernel_weights);
       all(t.name + " wait", t.waits);
       all(t.name + " shape", t.shape_op);
@@ -190,6 +193,17 @@ bool run_picking(Context& context, const Model& m) {
   _exit(0);
 }
 
+// A few iterations whatever happens to one of the numbers: two things end each loop.
+bool run_loops(Context& context, const Model& m) {
+  std::vector<float> x(4, 0.5f);
+  int64_t count = 3;
+  const int64_t dims[] = {1, 4};
+  const regie_tensor in[] = {{REGIE_F32, 0, 2, dims, nullptr, x.data(), 16},
+                             {REGIE_I64, 0, 0, nullptr, nullptr, &count, 8}};
+  std::vector<regie_tensor> out(m.outputs.size());
+  return context.run(in, out).ok();
+}
+
 void change_every_number(const std::string& source, Runs runs) {
   Scratch scratch;
   const std::string path = scratch.path("model.rgm");
@@ -231,6 +245,27 @@ void change_every_number(const std::string& source, Runs runs) {
 
 TEST(HostileModel, AnyChangedNumberIsRefusedOrHarmless) {
   change_every_number(std::string(REGIE_TEST_MODELS_DIR) + "/digits/digits.onnx", run_digits);
+}
+
+TEST(HostileModel, AnyChangedNumberOfLoopsIsRefusedOrHarmless) {
+  Scratch scratch;
+  const std::string source = scratch.path("loops.rg");
+  std::ofstream(source) << R"(
+graph @loops(%x: f32[1,4], %n: i64[]) -> (%last, %z, %all, %rows) where P in 0.. data {
+  %five: const i64[] = 5
+  %four: const i64[] = 4
+  %w: const f32[4,4] = [1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0]
+  %last, %z, %all = Loop(%four, _, %x, %x) {carried = 2} region @body(%i: i64[], %g: bool[], %a: f32[1,4], %b: f32[1,4]) -> (%g, %b, %m, %t) {
+    %m = MatMul(%a, %w)
+    %t = Add(%m, %b)
+  }
+  %rows = Loop(%n, _, %x, %z) {carried = 1} region @grow(%j: i64[], %h: bool[], %past: f32[P,4], %c: f32[1,4]) -> (%more, %next) {
+    %next = Concat(%past, %c) {axis = 0}
+    %more = Less(%j, %five)
+  }
+}
+)";
+  change_every_number(source, run_loops);
 }
 
 TEST(HostileModel, AnyChangedNumberOfLateShapesIsRefusedOrHarmless) {

@@ -33,5 +33,39 @@ TEST(RuntimeAllocations, LaterRunsOfDigitsAllocateNothing) {
   }
 }
 
+// A thousand iterations, one loop in another one, what is carried swapped and collected.
+TEST(RuntimeAllocations, IterationsAllocateNothing) {
+  static constexpr std::string_view kGraph = R"(
+graph @loops(%x: f32[2,16]) -> (%y, %z, %all) {
+  %thousand: const i64[] = 1000
+  %two: const i64[] = 2
+  %y, %z, %all = Loop(%thousand, _, %x, %x) {carried = 2} region @body(%i: i64[], %g: bool[], %a: f32[2,16], %b: f32[2,16]) -> (%g, %b, %u, %u) {
+    %h: const f32[] = 0.25
+    %u = Loop(%two, _, %a, %b) {carried = 1} region @inner(%j: i64[], %k: bool[], %c: f32[2,16], %d: f32[2,16]) -> (%k, %v) {
+      %s = Mul(%c, %h)
+      %v = Add(%s, %d)
+    }
+  }
+}
+)";
+  for (const char* target : {"host_cpu", "host_and_null"}) {
+    const api::Model model =
+        api::Model::compile(std::as_bytes(std::span(kGraph)), "loops.rg", {{"target", target}});
+    api::Session session(model);
+    api::Context context = session.acquire();
+    std::vector<float> values(32, 3.0f);
+    const int64_t dims[] = {2, 16};
+    const regie_tensor x = api::tensor<float>(values, dims);
+    regie_tensor out[3] = {};
+    context.run({&x, 1}, out);
+    context.run({&x, 1}, out);
+    AllocCounter counter;
+    counter.start();
+    for (int i = 0; i < 3; ++i) context.run({&x, 1}, out);
+    counter.stop();
+    EXPECT_EQ(counter.count(), 0u) << target << "\n" << ::testing::PrintToString(counter.places());
+  }
+}
+
 }  // namespace
 }  // namespace regie::test

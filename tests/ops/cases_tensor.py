@@ -20,14 +20,13 @@ def divide(v, count):
 
 
 def views(writer, v):
-    for _ in range(20):
+    for number in range(20):
         elem = v.choose(MOVED)
         x = v.distinct(elem, v.shape())
         writer.add("Identity", [x])
         writer.add("regie.Copy", [x], nodes=[helper.make_node("Identity", ["x0"], ["y0"])])
-        expected = v.flag()
-        writer.add("regie.Require", [x, np.array(expected)], nodes=[helper.make_node("Identity", ["x0"], ["y0"])],
-                   expected=int(expected), message="no")
+        writer.add("regie.Require", [x, np.array(number % 2 == 0)], nodes=[helper.make_node("Identity", ["x0"], ["y0"])],
+                   expected=int(number % 2 == 0), message="no")
     for _ in range(40):
         shape = v.shape(0, 4)
         attrs = {"axis": v.integer(-len(shape), len(shape))} if v.flag() or not shape else {}

@@ -141,6 +141,22 @@ struct ModelBuilder {
     t.waits = std::move(waits);
     return add(std::move(t), in_program);
   }
+  // `operands`: trip count, condition, initial values; `arguments`: of the program, one for each of them.
+  uint32_t loop(uint32_t device, uint32_t stream, std::vector<Arg> operands, std::vector<Arg> arguments,
+                std::vector<Arg> results, uint32_t body, std::vector<Arg> body_results,
+                std::vector<uint32_t> waits = {}, uint32_t in_program = 0) {
+    ModelTask t;
+    t.kind = TaskKind::kLoop;
+    t.device = device;
+    t.stream = stream;
+    t.operands = std::move(operands);
+    t.program_arguments = std::move(arguments);
+    t.results = std::move(results);
+    t.programs = {body};
+    t.program_results = {std::move(body_results)};
+    t.waits = std::move(waits);
+    return add(std::move(t), in_program);
+  }
   uint32_t add(ModelTask t, uint32_t in_program = 0) {
     if (m.programs.empty()) program();
     std::vector<ModelTask>& tasks = m.programs[in_program].tasks;

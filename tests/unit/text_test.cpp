@@ -163,7 +163,7 @@ TEST(Text, TheDocumentsGraphsAreCanonical) {
     EXPECT_EQ(canonical(text), text);
     ++blocks;
   }
-  EXPECT_EQ(blocks, 4u);
+  EXPECT_EQ(blocks, 5u);
 }
 
 TEST(Text, RangesAreKnownBeforeTheTypesThatUseThem) {

@@ -284,7 +284,9 @@ void Builder::translate(Scope* scope, uint32_t index, const Body& body) {
     t.finish(name, t.operands, t.attributes.list());
     return;
   }
-  const auto count = static_cast<int64_t>(t.operands.size());
+  // The first inputs of these may be absent although they are counted.
+  const bool may_lack = form->translate == loop || form->translate == scan_of_8;
+  const auto count = may_lack ? ref.node->input_size() : static_cast<int64_t>(t.operands.size());
   if (count < form->least_operands || count > form->most_operands)
     context_.invalid("the operator takes " + std::to_string(form->least_operands) +
                      (form->most_operands == form->least_operands ? ""
@@ -292,7 +294,7 @@ void Builder::translate(Scope* scope, uint32_t index, const Body& body) {
                                                           : " to " + std::to_string(form->most_operands)) +
                      " inputs at operator set " + std::to_string(opset) + ", and the node has " +
                      std::to_string(count));
-  for (int i = 0; i < form->least_operands; ++i)
+  for (int i = 0; !may_lack && i < form->least_operands; ++i)
     if (t.operands[static_cast<size_t>(i)] == REGIE_NONE)
       context_.invalid("input " + std::to_string(i) + " is missing");
   if (t.output_count() == 0) context_.invalid("the node has no output");
@@ -369,18 +371,14 @@ void Builder::take_branch(Scope* scope, uint32_t node_index, const Body& body, s
 template <class F>
 bool Builder::possible(F&& build) {
   const size_t open = open_regions_;
-  auto give_up = [&](regie_status code) {
-    if (code != REGIE_INVALID_MODEL && code != REGIE_UNSUPPORTED) throw;
-    while (open_regions_ > open) abandon_region();
-    return false;
-  };
+  // What the host says is of types and shapes; what the file itself has wrong is said at once.
   try {
     build();
     return true;
   } catch (const HostFailure& f) {
-    return give_up(f.code);
-  } catch (const sdk::Failure& f) {
-    return give_up(f.code);
+    if (f.code != REGIE_INVALID_MODEL && f.code != REGIE_UNSUPPORTED) throw;
+    while (open_regions_ > open) abandon_region();
+    return false;
   }
 }
 

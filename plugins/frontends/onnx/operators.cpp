@@ -233,7 +233,7 @@ constexpr Operator kOperators[] = {
      {{27, "chunk_size:i kv_num_heads:i q_num_heads:i scale:f update_rule:s", 3, 6, same}}},
     {"Log", "1 6 13", {{1, "consumed_inputs:I", 1, 1, same}, {6, "", 1, 1, same}}},
     {"LogSoftmax", "1 11 13", {{1, "axis:i", 1, 1, softmax_of_2d}, {13, "axis:i", 1, 1, same}}},
-    {"Loop", "1 11 13 16 19 21 23 24 25", {{1, "body:g", 0, kAny, loop}}},
+    {"Loop", "1 11 13 16 19 21 23 24 25", {{1, "body:g", 3, kAny, loop}, {11, "body:g", 2, kAny, loop}}},
     {"LpNormalization", "1 22", {{1, "axis:i p:i", 1, 1, same}}},
     {"LpPool",
      "1 2 11 18 22",
@@ -366,7 +366,8 @@ constexpr Operator kOperators[] = {
     {"ScaledTanh", "1", {{1, "alpha:f beta:f", 1, 1, scaled_tanh}}},
     {"Scan",
      "8 9 11 16 19 21 23 24 25",
-     {{9,
+     {{8, "body:g directions:I num_scan_inputs:i", 2, kAny, scan_of_8},
+      {9,
        "body:g num_scan_inputs:i scan_input_axes:I scan_input_directions:I scan_output_axes:I "
        "scan_output_directions:I",
        1, kAny, scan}}},

@@ -152,6 +152,7 @@ void mean_variance_of_1(Translation&);
 void constant(Translation&);
 void branches(Translation&);
 void loop(Translation&);
+void scan_of_8(Translation&);
 void scan(Translation&);
 
 }  // namespace regie::onnx
