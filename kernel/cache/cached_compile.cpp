@@ -73,8 +73,9 @@ class Compile {
         files_(folder_, cache.mode == CacheMode::kOn) {}
 
   Result<CachedCompile> run() {
-    std::string off =
-        cache_.mode == CacheMode::kOff ? "the cache is switched off" : not_for_cache(r_.options);
+    std::string off = cache_.mode == CacheMode::kOff
+                          ? "it is not asked for (--cache on, REGIE_CACHE=on or REGIE_CACHE_DIR)"
+                          : not_for_cache(r_.options);
     if (!off.empty()) return without(off);
     start_ = Clock::now();
     readable_ = folder_->readable();

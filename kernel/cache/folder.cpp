@@ -86,11 +86,12 @@ Result<CacheOptions> cache_options(const std::optional<std::string>& mode,
                                    const std::optional<std::string>& limit) {
   CacheOptions o;
   const std::string wanted = mode ? *mode : environment("REGIE_CACHE");
-  if (wanted == "off")
-    o.mode = CacheMode::kOff;
+  const bool named = folder || !environment("REGIE_CACHE_DIR").empty();
+  if (wanted == "on" || (wanted.empty() && !mode && named))
+    o.mode = CacheMode::kOn;
   else if (wanted == "read")
     o.mode = CacheMode::kRead;
-  else if (wanted != "on" && (mode || !wanted.empty()))
+  else if (wanted != "off" && (mode || !wanted.empty()))
     return invalid_input((mode ? std::string("option 'cache'") : std::string("REGIE_CACHE")) +
                          " must be off, read or on, not '" + wanted + "'");
   o.folder = folder ? *folder : default_folder();

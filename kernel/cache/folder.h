@@ -23,15 +23,16 @@ enum class CacheMode {
 };
 
 struct CacheOptions {
-  CacheMode mode = CacheMode::kOn;
+  CacheMode mode = CacheMode::kOff;
   std::string folder;                   // empty: no place is known, and only the process remembers
   uint64_t limit = uint64_t{4} << 30;   // bytes of the folder; least recently used entries go
   uint64_t memory = uint64_t{1} << 30;  // bytes of models that only the process remembers
 };
 
 // Each as given, or else from REGIE_CACHE (off, read, on), REGIE_CACHE_DIR, REGIE_CACHE_SIZE ("500M", "4G"),
-// REGIE_CACHE_MEMORY; the folder is else $XDG_CACHE_HOME/regie, ~/.cache/regie. INVALID_INPUT names the
-// option or variable.
+// REGIE_CACHE_MEMORY. Nobody gets a cache who does not ask for one: without a mode it is on if a folder is
+// named, and else off. Without a folder it is $XDG_CACHE_HOME/regie or ~/.cache/regie. INVALID_INPUT names
+// the option or variable.
 Result<CacheOptions> cache_options(const std::optional<std::string>& mode,
                                    const std::optional<std::string>& folder,
                                    const std::optional<std::string>& limit);

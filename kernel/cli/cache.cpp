@@ -98,7 +98,7 @@ int why(const std::string& model, const po::variables_map& values, bool json) {
     if (answer->nearest)
       out["nearest"] = {{"key", answer->nearest->digest}, {"source", answer->nearest->source}};
     std::fputs((json_text(out) + "\n").c_str(), stdout);
-    return answer->in_folder ? 0 : 1;
+    return 0;
   }
   if (answer->in_folder) {
     std::printf("hit: %s, made from %s\n", answer->digest.c_str(),
@@ -114,7 +114,7 @@ int why(const std::string& model, const po::variables_map& values, bool json) {
     std::printf("the nearest entry is %s, made from %s; what differs:\n", answer->nearest->digest.c_str(),
                 answer->nearest->source.c_str());
   for (const std::string& w : answer->why) std::printf("  %s\n", w.c_str());
-  return 1;
+  return 0;
 }
 
 int verify(CacheFolder& folder) {

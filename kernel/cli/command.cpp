@@ -99,7 +99,8 @@ void add_compile_options(po::options_description* options) {
       "plugin-path", po::value<std::string>(),
       "folders with further plug-ins, rules, operators (colon separated)")(
       "cache", po::value<std::string>(),
-      "off, read or on (default: on, or as REGIE_CACHE says): whether what was compiled before serves again")(
+      "off, read or on: whether what was compiled before serves again (default: REGIE_CACHE, else on if a "
+      "folder is named here or by REGIE_CACHE_DIR, else off)")(
       "cache-dir", po::value<std::string>(),
       "folder of the cache (default: REGIE_CACHE_DIR, else regie in XDG_CACHE_HOME or ~/.cache)")(
       "cache-size", po::value<std::string>(), "most bytes of it, such as 500M (default: 4G)");

@@ -59,7 +59,7 @@ void print_engines(const Json& report) {
 void print_cache(const Json& report) {
   const Json& cache = report.value("cache", Json::object());
   std::string text = cache.value("outcome", "");
-  if (text.empty()) return;
+  if (text.empty() || text == "off") return;
   if (text == "hit") text += " in the " + cache.value("from", "");
   std::string why;
   for (const Json& w : cache.value("why", Json::array()))

@@ -1,5 +1,6 @@
 """The Python package against ONNX Runtime and NumPy. Run by build/venv/bin/python, into which ./bootstrap has installed it."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -43,6 +44,32 @@ class Package(unittest.TestCase):
     def test_path_bytes_and_proto(self):
         for model in (str(DIGITS), DIGITS, DIGITS.read_bytes(), onnx.load(DIGITS)):
             self.close(regie.compile(model).run({"x": self.images})["scores"], self.want)
+
+    def test_cache(self):
+        """Many requests of few shapes: one compile each, with a good folder and without one; none in the next process."""
+        code = ("import sys, json, regie\n"
+                "for i in range(100):\n"
+                "    regie.compile(sys.argv[1], shapes={'x': (i % 4 + 1, 1, 8, 8)}, cache_dir=sys.argv[2])\n"
+                "print(json.dumps(regie.cache_statistics()))")
+        with tempfile.TemporaryDirectory() as folder:
+            a_file = os.path.join(folder, "file")
+            pathlib.Path(a_file).write_text("no folder")
+            good = os.path.join(folder, "good")
+            environment = {k: v for k, v in os.environ.items() if not k.startswith("REGIE_CACHE")}
+            for where, compiles, warnings in ((good, 4, 0), (good, 0, 0), (a_file, 4, 1)):
+                done = subprocess.run([sys.executable, "-c", code, str(DIGITS), where], env=environment, capture_output=True, text=True)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                told = json.loads(done.stdout)
+                self.assertEqual(told["compiles"], compiles, where)
+                self.assertEqual(told["process_hits"] + told["folder_hits"], 100 - compiles)
+                self.assertEqual(done.stderr.count("cannot be used"), warnings, done.stderr)
+            model = regie.compile(DIGITS, shapes={"x": (5, 1, 8, 8)}, cache_dir=good, threads=2)
+            self.assertEqual(model.report["cache"]["outcome"], "miss")
+            self.assertTrue(any("threads: 2 here, 1 there" in w or "shape" in w for w in model.report["cache"]["why"]))
+            again = regie.compile(DIGITS, shapes={"x": (5, 1, 8, 8)}, cache_dir=good, threads=2)
+            self.assertEqual(again.report["cache"]["outcome"], "hit")
+            self.close(again.run({"x": self.images})["scores"], self.want)
+        self.assertEqual(regie.compile(DIGITS, cache="off").report["cache"]["outcome"], "off")
 
     def test_ports(self):
         model = regie.compile(DIGITS)

@@ -43,6 +43,7 @@ class Cache : public ::testing::Test {
     ASSERT_TRUE(host.ok()) << host.status().to_string();
     plugins = *host;
     options.folder = s.path("cache");
+    options.mode = CacheMode::kOn;
     forget();
   }
   static void forget() {
@@ -114,6 +115,21 @@ TEST(CacheKeys, SizesAndSettings) {
   EXPECT_FALSE(cache_options("maybe", std::nullopt, std::nullopt).ok());
   EXPECT_FALSE(cache_options("on", "", std::nullopt).ok());
   EXPECT_EQ(cache_options("read", "/x", "1M")->limit, 1u << 20);
+  // Only who asks for a cache gets one. The variables are those of this process: off, or not set.
+  ::unsetenv("REGIE_CACHE");
+  const char* was = std::getenv("REGIE_CACHE_DIR");
+  const std::string folder = was ? was : "";
+  ::unsetenv("REGIE_CACHE_DIR");
+  const std::optional<std::string> no;
+  EXPECT_EQ(cache_options(no, no, no)->mode, CacheMode::kOff);
+  EXPECT_EQ(cache_options(no, "/x", no)->mode, CacheMode::kOn);
+  EXPECT_EQ(cache_options("off", "/x", no)->mode, CacheMode::kOff);
+  ::setenv("REGIE_CACHE_DIR", "/y", 1);
+  EXPECT_EQ(cache_options(no, no, no)->mode, CacheMode::kOn);
+  EXPECT_EQ(cache_options(no, no, no)->folder, "/y");
+  ::setenv("REGIE_CACHE", "off", 1);
+  EXPECT_EQ(cache_options(no, "/x", no)->mode, CacheMode::kOff);
+  ::setenv("REGIE_CACHE_DIR", folder.c_str(), 1);  // an empty one counts as none
 }
 
 TEST_F(Cache, EachOptionIsPartOfTheKey) {

@@ -54,8 +54,9 @@ REGIE_API void regie_set_log_level(regie_log_level least);
 /* Compiles a framework's model file or a .rg graph. Options: target, pipeline, shape ("x=16,1,8,8", may be
  * repeated), threads, dump (folder), optimise (1 or 0), verify (1 or 0: check graph and plan after each
  * stage), plugin-path, set ("key=value", may be repeated: an option of a pass, "pass.key=value"), cache (off,
- * read or on: a model that was compiled before from the same in every respect is not compiled again; on if
- * neither this nor REGIE_CACHE says otherwise), cache-dir, cache-size ("4G"). */
+ * read or on: a model that was compiled before from the same in every respect is not compiled again; without
+ * it as the variable REGIE_CACHE says, else on if cache-dir or REGIE_CACHE_DIR names a folder), cache-dir,
+ * cache-size ("4G"). */
 REGIE_API regie_status regie_compile_file(const char* path, const regie_option* options, size_t option_count,
                                           regie_model** model);
 /* The same from bytes; `name` stands in messages, external files are looked for beside it. */

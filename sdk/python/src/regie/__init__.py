@@ -101,8 +101,8 @@ def compile(model: Any, *, target: str = "host_cpu", pipeline: str | None = None
     name: what messages call a model that has no path; external data is looked for beside it.
     options: others of the embedding API: dump, verify, plugin_path, cache ("off", "read", "on"), cache_dir, cache_size.
 
-    What was compiled before, from the same in every respect, is not compiled again: model.report["cache"] says where it came
-    from, or why it was not known.
+    With the cache on (cache="on", a cache_dir, or the variables REGIE_CACHE and REGIE_CACHE_DIR) what was compiled before, from
+    the same in every respect, is not compiled again: model.report["cache"] says where it came from, or why it was not known.
     """
     made = _options(target, pipeline, shapes, threads, optimise, settings, options)
     if isinstance(model, (str, _os.PathLike)):
