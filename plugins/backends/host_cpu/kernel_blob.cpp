@@ -11,7 +11,8 @@ using regie::sdk::BlobWriter;
 
 constexpr uint32_t kVersion = 3;
 // What oneDNN may put behind the elements of a packed weight.
-constexpr uint64_t kExtras = dnnl_memory_extra_flag_compensation_conv_s8s8 | dnnl_memory_extra_flag_scale_adjust |
+constexpr uint64_t kExtras = dnnl_memory_extra_flag_compensation_conv_s8s8 |
+                             dnnl_memory_extra_flag_scale_adjust |
                              dnnl_memory_extra_flag_compensation_conv_asymmetric_src;
 constexpr uint64_t kMaxBytes = uint64_t{1}
                                << 46;  // of a packed weight: keeps every product below within 64 bits
@@ -132,7 +133,8 @@ dnnl_memory_desc_t read_layout(BlobReader& in, uint64_t* bytes) {
   if (has(dnnl_memory_extra_flag_scale_adjust)) desc.extra.scale_adjust = 1;
   *bytes = in.get<uint64_t>();
   const uint64_t least = static_cast<uint64_t>(elements) * static_cast<uint64_t>(size);
-  if (*bytes < least || (desc.extra.flags == 0 && *bytes != least) || *bytes != dnnl_memory_desc_get_size(&desc))
+  if (*bytes < least || (desc.extra.flags == 0 && *bytes != least) ||
+      *bytes != dnnl_memory_desc_get_size(&desc))
     in.corrupt("the packed weight's size does not follow from its layout");
   return desc;
 }

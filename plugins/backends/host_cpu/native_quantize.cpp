@@ -39,7 +39,8 @@ NativePtr make_dynamic_quantize(const NativeRequest& r) {
   r.need_float(0);
   const NativeTensor &x = r.in(0), &y = r.out(0);
   if (x.dims != y.dims || y.elem != REGIE_U8) refuse("operand and result differ");
-  if (r.out(1).elem != REGIE_F32 || r.out(1).count() != 1 || r.out(2).elem != REGIE_U8 || r.out(2).count() != 1)
+  if (r.out(1).elem != REGIE_F32 || r.out(1).count() != 1 || r.out(2).elem != REGIE_U8 ||
+      r.out(2).count() != 1)
     refuse("scale or zero point are not of their types");
   const Loop loop = find_loop(Code::kQuantize, Lane::kF32, Lane::kU8);
   if (!loop) refuse("there is no loop for it");

@@ -1,5 +1,5 @@
-// Products of bytes: convolutions and matrix products of quantised numbers. oneDNN sums them exactly in 32 bits,
-// multiplies the sum and the bias by the scales, applies post-ops and rounds halves to the even number.
+// Products of bytes: convolutions and matrix products of quantised numbers. oneDNN sums them exactly in 32
+// bits, multiplies the sum and the bias by the scales, applies post-ops and rounds halves to the even number.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -21,7 +21,8 @@ constexpr Places kFused{0, 1, 2, 3, 4, 5, 6, 7, 8};
 
 std::vector<float> floats(const Request& r, uint32_t i, std::string_view what) {
   const regie_tensor& t = need(r, i);
-  if (t.elem != REGIE_F32 && t.elem != REGIE_I32) refuse(std::string(what) + " is of another type than float32");
+  if (t.elem != REGIE_F32 && t.elem != REGIE_I32)
+    refuse(std::string(what) + " is of another type than float32");
   if (!t.data) refuse(std::string(what) + " is not constant");
   std::vector<float> values(static_cast<size_t>(regie::sdk::count_of(t)));
   for (size_t k = 0; k < values.size(); ++k)
@@ -71,7 +72,8 @@ bool requantise(Operation& op, float y_scale) {
     append_eltwise(op.post, dnnl_eltwise_linear, unit, 0);
     scaled = false;
   }
-  // oneDNN would add the zero point before it rounds, which loses digits, and turns halves the other way if it is odd.
+  // oneDNN would add the zero point before it rounds, which loses digits, and turns halves the other way if
+  // it is odd.
   if (op.dst_zero != 0) append_eltwise(op.post, dnnl_eltwise_round, 0, 0);
   return scaled;
 }
@@ -82,7 +84,8 @@ void set_bias(Operation& op, const regie_tensor* bias, std::vector<float> values
   if (bias->elem == REGIE_F32)
     for (size_t i = 0; i < values.size(); ++i) {
       values[i] /= units[units.size() == 1 ? 0 : i];
-      // As tools write it, a bias is a whole number of units. It is again, but for the rounding of two operations.
+      // As tools write it, a bias is a whole number of units. It is again, but for the rounding of two
+      // operations.
       const float whole = std::nearbyint(values[i]);
       if (std::fabs(values[i] - whole) <= 4 * std::numeric_limits<float>::epsilon() * std::fabs(whole))
         values[i] = whole;
@@ -95,7 +98,8 @@ void set_bias(Operation& op, const regie_tensor* bias, std::vector<float> values
 
 // A scale that is known at run time only: the sum in units of the weights' scale, then a product with it.
 void scale_at_run_time(Operation& op, const Request& r, const Places& at, int64_t channels) {
-  if (op.kind != Operation::kMatMul || r.results[0].elem != REGIE_F32) refuse("the input's scale is not constant");
+  if (op.kind != Operation::kMatMul || r.results[0].elem != REGIE_F32)
+    refuse("the input's scale is not constant");
   if (regie::sdk::count_of(need(r, at.x_scale)) != 1) refuse("the input has more than one scale");
   const std::vector<PostOp> activation = std::move(op.post);
   op.post.clear();

@@ -48,7 +48,8 @@ void clip(const LoopCall& c) {
 // Halves to the even number, then held within the type; NaN becomes 0, as a cast has it.
 template <class Y>
 void quantize(const LoopCall& c) {
-  const float *x = static_cast<const float*>(c.operands[0]), *scale = static_cast<const float*>(c.operands[1]);
+  const float *x = static_cast<const float*>(c.operands[0]),
+              *scale = static_cast<const float*>(c.operands[1]);
   const Y* zero = static_cast<const Y*>(c.operands[2]);
   Y* y = static_cast<Y*>(c.result);
   constexpr float kLeast = Y(-1) < Y(0) ? -128.0f : 0.0f, kMost = kLeast + 255.0f;
@@ -171,11 +172,13 @@ Loop cast(Lane from, Lane to) {
     case Lane::kBool:
       return cast_from_bool(to);
     case Lane::kU8:
-      return to == Lane::kF32 ? map<Cast<uint8_t, float>, uint8_t, float>
-             : to == Lane::kI32 ? map<Cast<uint8_t, int32_t>, uint8_t, int32_t> : nullptr;
+      return to == Lane::kF32   ? map<Cast<uint8_t, float>, uint8_t, float>
+             : to == Lane::kI32 ? map<Cast<uint8_t, int32_t>, uint8_t, int32_t>
+                                : nullptr;
     case Lane::kI8:
-      return to == Lane::kF32 ? map<Cast<int8_t, float>, int8_t, float>
-             : to == Lane::kI32 ? map<Cast<int8_t, int32_t>, int8_t, int32_t> : nullptr;
+      return to == Lane::kF32   ? map<Cast<int8_t, float>, int8_t, float>
+             : to == Lane::kI32 ? map<Cast<int8_t, int32_t>, int8_t, int32_t>
+                                : nullptr;
     default:
       return nullptr;
   }

@@ -67,8 +67,8 @@ enum class Code : uint8_t {
   kWhere1,
   kWhere2,
   kWhere4,
-  kWhere8,  // x ? y : z, by bytes
-  kCast,    // x
+  kWhere8,      // x ? y : z, by bytes
+  kCast,        // x
   kQuantize,    // x, scale y, zero point z; to kU8 or kI8
   kDequantize,  // the same from them
   kWidenF16,

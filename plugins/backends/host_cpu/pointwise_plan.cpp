@@ -221,7 +221,8 @@ class Planner {
     if ((to_bytes ? x : step.result) != REGIE_F32 || elem(step.operands[1]) != REGIE_F32 ||
         elem(step.operands[2]) != bytes)
       return false;
-    const Loop loop = find_loop(to_bytes ? Code::kQuantize : Code::kDequantize, lane_of(x), lane_of(step.result));
+    const Loop loop =
+        find_loop(to_bytes ? Code::kQuantize : Code::kDequantize, lane_of(x), lane_of(step.result));
     if (!loop) return false;
     emit(loop, {step.operands[0], step.operands[1], step.operands[2]}, to_bytes ? 4 : 2);
     return true;

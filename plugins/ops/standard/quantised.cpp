@@ -1,5 +1,6 @@
-// regie.QConv and regie.QMatMul, products of quantised numbers as DequantizeLinear, the product, an activation and
-// QuantizeLinear are one by one; regie.Quantize and regie.Dequantize, whose scale broadcasts as numpy has it.
+// regie.QConv and regie.QMatMul, products of quantised numbers as DequantizeLinear, the product, an
+// activation and QuantizeLinear are one by one; regie.Quantize and regie.Dequantize, whose scale broadcasts
+// as numpy has it.
 #include <cmath>
 
 #include "broadcast.h"
@@ -18,7 +19,8 @@ enum : uint32_t { kX, kXScale, kXZero, kW, kWScale, kWZero, kBias, kYScale, kYZe
 
 int64_t byte_of(const regie_tensor& t, int64_t at) {
   if (sdk::count_of(t) == 1) at = 0;
-  return t.elem == REGIE_U8 ? static_cast<const uint8_t*>(t.data)[at] : static_cast<const int8_t*>(t.data)[at];
+  return t.elem == REGIE_U8 ? static_cast<const uint8_t*>(t.data)[at]
+                            : static_cast<const int8_t*>(t.data)[at];
 }
 
 regie_elem result_elem(const Infer& infer) {
@@ -61,9 +63,14 @@ void check_parameters(const Prepare& p, int64_t channels) {
 // From the sum of products to the result.
 struct Finish {
   explicit Finish(const Prepare& p)
-      : bias(p.has(kBias)), quantises(p.has(kYScale)), zero(p.has(kYZero)), elem(p.out(0).elem),
+      : bias(p.has(kBias)),
+        quantises(p.has(kYScale)),
+        zero(p.has(kYZero)),
+        elem(p.out(0).elem),
         activation(p.op, p.attrs) {
-    const regie_elem wanted = !quantises ? regie_elem{REGIE_F32} : zero ? p.in(kYZero).elem : regie_elem{REGIE_U8};
+    const regie_elem wanted = !quantises ? regie_elem{REGIE_F32}
+                              : zero     ? p.in(kYZero).elem
+                                         : regie_elem{REGIE_U8};
     if (elem != wanted) p.no_type(elem);
   }
   void operator()(const Call& call, int64_t i, int64_t sum, int64_t channel) const {
@@ -190,7 +197,8 @@ KernelPtr prepare_conv(Prepare& p) {
               });
             }
           }
-          for (int64_t i = 0; i < taps.dense_size(); ++i) finish(call, plane * taps.dense_size() + i, sum[i], f);
+          for (int64_t i = 0; i < taps.dense_size(); ++i)
+            finish(call, plane * taps.dense_size() + i, sum[i], f);
         }
       });
     });

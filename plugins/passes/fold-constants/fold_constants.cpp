@@ -21,7 +21,8 @@ constexpr regie_str kRequires[] = {lit("shapes-known")};
 constexpr regie_option_info kOptions[] = {
     {lit("budget-bytes"), lit("268435456"), lit("greatest size of the results of one node")},
     {lit("total-bytes"), lit("2147483648"), lit("greatest size of all results together")},
-    {lit("keep"), lit(""), lit("operators that are left as they are where operand 0 is of bytes, separated by commas")},
+    {lit("keep"), lit(""),
+     lit("operators that are left as they are where operand 0 is of bytes, separated by commas")},
 };
 constexpr regie_pass_info kInfo = pass_info({
     .name = "fold-constants",

@@ -123,7 +123,8 @@ bool Grouping::widens_for_others(const regie_node& n) const {
 std::string Grouping::obstacle(const regie_node& n, const Group& g) const {
   const regie_type& theirs = graph_.result(graph_.node(g.members[0]), 0)->type;
   if (widens_for_others(n))
-    return "it makes larger elements of what others read as it is, and had better be done where they are read";
+    return "it makes larger elements of what others read as it is, and had better be done where they are "
+           "read";
   if (g.closed) return "another node that stands between reads what is computed before";
   if (!same_dims(graph_.result(n, 0)->type, theirs))
     return "it is of another shape, so that what is computed before would be computed again for each "

@@ -20,15 +20,34 @@ constexpr regie_pass_info kInfo = pass_info({
 });
 
 // What makes it worth while: engines have no kernels of their own for these.
-constexpr std::string_view kHeavy[] = {
-    "Attention", "AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "Einsum", "GRU", "Gemm",
-    "GlobalAveragePool", "GlobalMaxPool", "GroupNormalization", "InstanceNormalization", "LSTM",
-    "LayerNormalization", "LogSoftmax", "MatMul", "MaxPool", "RMSNormalization", "RNN", "ReduceMax",
-    "ReduceMean", "ReduceMin", "ReduceSum", "Resize", "Softmax"};
+constexpr std::string_view kHeavy[] = {"Attention",
+                                       "AveragePool",
+                                       "BatchNormalization",
+                                       "Conv",
+                                       "ConvTranspose",
+                                       "Einsum",
+                                       "GRU",
+                                       "Gemm",
+                                       "GlobalAveragePool",
+                                       "GlobalMaxPool",
+                                       "GroupNormalization",
+                                       "InstanceNormalization",
+                                       "LSTM",
+                                       "LayerNormalization",
+                                       "LogSoftmax",
+                                       "MatMul",
+                                       "MaxPool",
+                                       "RMSNormalization",
+                                       "RNN",
+                                       "ReduceMax",
+                                       "ReduceMean",
+                                       "ReduceMin",
+                                       "ReduceSum",
+                                       "Resize",
+                                       "Softmax"};
 // What depends on the type itself, or is not to be drawn again.
-constexpr std::string_view kAsTheyAre[] = {"BitCast",     "CastLike",          "EyeLike",
-                                           "Multinomial", "RandomNormalLike", "RandomUniformLike",
-                                           "Bernoulli"};
+constexpr std::string_view kAsTheyAre[] = {"BitCast",          "CastLike",          "EyeLike",  "Multinomial",
+                                           "RandomNormalLike", "RandomUniformLike", "Bernoulli"};
 
 bool one_of(std::span<const std::string_view> list, std::string_view op) {
   return std::find(list.begin(), list.end(), op) != list.end();
