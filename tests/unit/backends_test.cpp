@@ -125,6 +125,7 @@ TEST(HostCpu, TakesAPackedWeightInAnyLayout) {
   regie::sdk::BlobWriter layout;
   layout.put<uint32_t>(1);  // operand
   layout.put<uint32_t>(4);
+  layout.put<uint32_t>(3);  // dnnl_f32
   const Ints strides = {6 * 9 * 5, 9 * 5, 3 * 5, 5};
   for (size_t i = 0; i < 4; ++i) {
     layout.put<int64_t>(w[i]);
@@ -134,16 +135,17 @@ TEST(HostCpu, TakesAPackedWeightInAnyLayout) {
   layout.put<uint32_t>(1);
   layout.put<uint32_t>(0);
   layout.put<int64_t>(5);
+  for (int nothing_behind = 0; nothing_behind < 3; ++nothing_behind) layout.put<uint32_t>(0);
   layout.put<uint64_t>(20 * 6 * 9 * 4);
-  // The blob up to the operand number: what is behind it is 8 + 4 * 24 + 4 + blocks * 12 + 8 bytes long.
+  // The blob up to the operand number: what is behind it is 12 + 4 * 24 + 4 + blocks * 12 + 20 bytes long.
   const std::string& blob = kernel.blob;
   size_t cut = std::string::npos;
   for (uint32_t blocks = 0; blocks < 6; ++blocks) {
-    const size_t tail = 8 + 4 * 24 + 4 + blocks * 12 + 8;
+    const size_t tail = 12 + 4 * 24 + 4 + blocks * 12 + 20;
     uint32_t operand = 0, rank = 0, found = 0;
     std::memcpy(&operand, blob.data() + blob.size() - tail, 4);
     std::memcpy(&rank, blob.data() + blob.size() - tail + 4, 4);
-    std::memcpy(&found, blob.data() + blob.size() - tail + 8 + 96, 4);
+    std::memcpy(&found, blob.data() + blob.size() - tail + 12 + 96, 4);
     if (operand == 1 && rank == 4 && found == blocks) cut = blob.size() - tail;
   }
   ASSERT_NE(cut, std::string::npos);
