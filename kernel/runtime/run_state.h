@@ -94,7 +94,7 @@ class RunState {
   uint64_t generation_ = 1;
   std::unique_ptr<LatePool> pool_;
   std::vector<int64_t> late_key_;
-  std::vector<std::vector<int64_t>> loop_dims_;  // of what a loop carries, while it is handed over
+  std::vector<std::vector<int64_t>> loop_dims_;      // of what a loop carries, while it is handed over
   std::vector<std::vector<std::byte>> late_copies_;  // of operands that the host cannot read
   // What the caller of this run gave for outputs whose size the run tells; data NULL: nothing.
   std::vector<regie_tensor> wanted_outputs_;
