@@ -153,7 +153,7 @@ TEST_F(ModelFile, LargeWeightsAreCheckedInTheBackground) {
     for (const Status& s : {(*r)->weight_check->wait(), saved}) {
       EXPECT_EQ(s.code(), at ? REGIE_CORRUPT : REGIE_OK) << at;
       if (at) {
-        EXPECT_THAT(s.to_string(), HasSubstr(path_ + ": section weights is damaged"));
+        EXPECT_THAT(s.to_string(), HasSubstr(path_ + ": section 'weights' is damaged"));
       }
     }
     EXPECT_EQ(std::ifstream(copy).good(), at == 0);

@@ -98,7 +98,7 @@ TEST(RuntimeSession, DamagedWeightsFailTheFirstRun) {
       const Status s = context->run({&in, 1}, {&y, 1});
       EXPECT_EQ(s.code(), damaged ? REGIE_CORRUPT : REGIE_OK) << s.to_string();
       if (damaged) {
-        EXPECT_THAT(s.to_string(), HasSubstr(path + ": section weights is damaged"));
+        EXPECT_THAT(s.to_string(), HasSubstr(path + ": section 'weights' is damaged"));
       }
     }
   }

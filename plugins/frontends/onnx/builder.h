@@ -66,6 +66,7 @@ class Builder {
   // A name for a value that the model does not have.
   std::string_view fresh_name(const std::string& wanted);
   void bind(Scope* scope, const NodeRef& ref, const std::vector<uint32_t>& results);
+  void check_new(const Scope& scope, std::string_view name) const;  // INVALID_MODEL if an outer graph has it
   void bind(Scope* scope, std::string_view name, uint32_t value);
   uint32_t open_region(std::string_view name, const std::vector<regie_type>& types,
                        const std::vector<regie_str>& names, uint32_t* args);

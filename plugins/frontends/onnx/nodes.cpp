@@ -237,11 +237,15 @@ void Builder::bind(Scope* scope, const NodeRef& ref, const std::vector<uint32_t>
   }
 }
 
-void Builder::bind(Scope* scope, std::string_view name, uint32_t value) {
-  if (scope->outer && scope->outer->find(name) != REGIE_NONE)
+void Builder::check_new(const Scope& scope, std::string_view name) const {
+  if (scope.outer && scope.outer->find(name) != REGIE_NONE)
     context_.invalid(
         "the value " + quoted(name) +
         " is in a subgraph, but a graph around it has a value of that name already; names must be unique");
+}
+
+void Builder::bind(Scope* scope, std::string_view name, uint32_t value) {
+  check_new(*scope, name);
   scope->values.emplace(name, value);
 }
 
@@ -268,6 +272,10 @@ void Builder::translate(Scope* scope, uint32_t index, const Body& body) {
   const int64_t opset = ref.opsets->find(ref.node->domain());
   const Operator* op = extension ? nullptr : find_operator(name);
   const Form* form = op ? form_at(*op, opset) : nullptr;
+
+  // Before the host is asked to make them: what it refuses in a branch may only mean that it is not taken.
+  for (const std::string& output : ref.node->output())
+    if (!output.empty()) check_new(*scope, output);
 
   NodeTranslation t(*this, scope, body, index, opset);
   for (const std::string& input : ref.node->input())
