@@ -108,7 +108,7 @@ int why(const std::string& model, const po::variables_map& values, bool json) {
   std::printf("miss: %s\n", answer->digest.c_str());
   if (!answer->damaged.empty()) {
     std::printf("  the entry is damaged and will be made again: %s\n", answer->damaged.c_str());
-    return 1;
+    return 0;
   }
   if (answer->nearest)
     std::printf("the nearest entry is %s, made from %s; what differs:\n", answer->nearest->digest.c_str(),
