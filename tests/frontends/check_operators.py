@@ -14,9 +14,8 @@ import onnx.defs
 KINDS = {"INT": "i", "FLOAT": "f", "STRING": "s", "INTS": "I", "FLOATS": "F", "STRINGS": "S", "TENSOR": "t",
          "GRAPH": "g", "SPARSE_TENSOR": "p"}
 ANY = 2**31 - 1
-# Versions that are not read, and operators whose first inputs may be absent (their names empty), which ONNX counts all the same.
+# Versions that are not read.
 UNREAD = {"Scan": [8]}  # with a batch of its own
-MAY_BE_ABSENT = {"Loop"}
 # Experimental up to ONNX 1.4, which the package does not know any more: the versions that only the table has.
 WITHDRAWN = {op: [1] for op in ("Affine", "Crop", "ImageScaler", "MeanVarianceNormalization", "ParametricSoftplus", "Scale", "ScaledTanh", "ThresholdedRelu")}
 
@@ -100,7 +99,7 @@ def main():
             attributes = {n: KINDS[a.type.name] for n, a in schema.attributes.items()}
             if form[1] != attributes:
                 problems.append(f"{name} at {opset}: attributes {form[1]}, ONNX has {attributes}")
-            least, most = 0 if name in MAY_BE_ABSENT else schema.min_input, min(schema.max_input, ANY)
+            least, most = schema.min_input, min(schema.max_input, ANY)
             if (form[2], form[3]) != (least, most):
                 problems.append(f"{name} at {opset}: {form[2]}..{form[3]} inputs, ONNX has {least}..{most}")
             compared += 1
