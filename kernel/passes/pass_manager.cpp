@@ -25,7 +25,7 @@ class Manager {
   explicit Manager(CompileState& state) : state_(state) {}
   ~Manager() {
     for (auto& stage : steps_)
-      for (Step& s : stage) destroy(s);
+      for (PassStep& s : stage) destroy(s);
   }
 
   Status resolve(const Pipeline& pipeline) { return resolve_steps(state_, pipeline, &steps_); }
@@ -36,33 +36,33 @@ class Manager {
   Status run(const Pipeline& pipeline);
 
  private:
-  Status run_stage(const Stage& stage, std::vector<Step>& steps);
-  Status run_step(Step& step, StageRecord* record);
-  Status timed_step(Step& step, StageRecord* record);
-  Status run_pass_object(Step& step, const Provider<regie_pass_table>& p, StageRecord* record);
-  Status run_rewrite_object(Step& step, const Provider<regie_rewrite_table>& p, StageRecord* record);
+  Status run_stage(const Stage& stage, std::vector<PassStep>& steps);
+  Status run_step(PassStep& step, StageRecord* record);
+  Status timed_step(PassStep& step, StageRecord* record);
+  Status run_pass_object(PassStep& step, const Provider<regie_pass_table>& p, StageRecord* record);
+  Status run_rewrite_object(PassStep& step, const Provider<regie_rewrite_table>& p, StageRecord* record);
   Status dump(size_t index, const std::string& stage);
-  void destroy(Step& s) {
+  void destroy(PassStep& s) {
     if (!s.object) return;
     if (auto* p = std::get_if<Provider<regie_pass_table>>(&s.provided)) p->table->destroy(s.object);
     if (auto* p = std::get_if<Provider<regie_rewrite_table>>(&s.provided)) p->table->destroy(s.object);
   }
   // Applies what `edit` recorded and keeps the ledger.
-  Result<ApplyOutcome> apply(Edit& edit, const Step& step, StageRecord* record);
+  Result<ApplyOutcome> apply(Edit& edit, const PassStep& step, StageRecord* record);
   // The first engine in the target's order that would take the node says whether it wants it fused like this.
   Status ask_veto(const Graph& graph, uint32_t node);
   // The nodes to show: all live ones the first time, later the live ones of the log since.
-  std::vector<uint32_t> changed_for(Step& step);
+  std::vector<uint32_t> changed_for(PassStep& step);
   void collect_changes() {
     for (uint32_t n : state_.graph->take_changed()) log_.push_back(n);
   }
 
   CompileState& state_;
-  std::vector<std::vector<Step>> steps_;  // by stage
-  std::vector<uint32_t> log_;             // node ids, in the order of their changes
+  std::vector<std::vector<PassStep>> steps_;  // by stage
+  std::vector<uint32_t> log_;                 // node ids, in the order of their changes
 };
 
-std::vector<uint32_t> Manager::changed_for(Step& step) {
+std::vector<uint32_t> Manager::changed_for(PassStep& step) {
   std::vector<uint32_t> nodes;
   const Graph& g = *state_.graph;
   collect_changes();
@@ -88,7 +88,7 @@ std::string describe(uint32_t serial, const PatchRecord& p) {
   return text;
 }
 
-Result<ApplyOutcome> Manager::apply(Edit& edit, const Step& step, StageRecord* record) {
+Result<ApplyOutcome> Manager::apply(Edit& edit, const PassStep& step, StageRecord* record) {
   EditOptions options;
   options.next_serial = &state_.next_patch;
   const CompileOptions& o = state_.options;
@@ -253,7 +253,7 @@ regie_pass_context make_context(PassCall* call, const regie_graph* graph, Edit& 
   return c;
 }
 
-Status Manager::run_pass_object(Step& step, const Provider<regie_pass_table>& p, StageRecord* record) {
+Status Manager::run_pass_object(PassStep& step, const Provider<regie_pass_table>& p, StageRecord* record) {
   const std::string what = "pass '" + step.use->name + "' of plug-in " + p.manifest->name;
   if (!step.object)
     REGIE_TRY(call_plugin(
@@ -276,7 +276,8 @@ Status Manager::run_pass_object(Step& step, const Provider<regie_pass_table>& p,
   return bad_plugin(what + " still commits patches after " + std::to_string(limit) + " runs");
 }
 
-Status Manager::run_rewrite_object(Step& step, const Provider<regie_rewrite_table>& p, StageRecord* record) {
+Status Manager::run_rewrite_object(PassStep& step, const Provider<regie_rewrite_table>& p,
+                                   StageRecord* record) {
   const std::string what = "rewrite '" + step.use->name + "' of plug-in " + p.manifest->name;
   if (!step.object)
     REGIE_TRY(call_plugin(
@@ -307,10 +308,10 @@ Status Manager::run_rewrite_object(Step& step, const Provider<regie_rewrite_tabl
   return {};
 }
 
-Status Manager::run_step(Step& step, StageRecord* record) {
+Status Manager::run_step(PassStep& step, StageRecord* record) {
   struct Run {
     Manager& m;
-    Step& step;
+    PassStep& step;
     StageRecord* record;
     Status operator()(const Provider<regie_pass_table>& p) { return m.run_pass_object(step, p, record); }
     Status operator()(const Provider<regie_rewrite_table>& p) {
@@ -334,7 +335,7 @@ Status Manager::run_step(Step& step, StageRecord* record) {
       .while_doing("running pass '" + step.use->name + "'");
 }
 
-Status Manager::timed_step(Step& step, StageRecord* record) {
+Status Manager::timed_step(PassStep& step, StageRecord* record) {
   if (!log_enabled(REGIE_LOG_DEBUG)) return run_step(step, record);
   const uint32_t before = record->patches;
   const auto start = std::chrono::steady_clock::now();
@@ -347,7 +348,7 @@ Status Manager::timed_step(Step& step, StageRecord* record) {
   return {};
 }
 
-Status Manager::run_stage(const Stage& stage, std::vector<Step>& steps) {
+Status Manager::run_stage(const Stage& stage, std::vector<PassStep>& steps) {
   StageRecord record;
   record.name = stage.name;
   record.operators_before = state_.graph->live_node_count();
@@ -359,7 +360,7 @@ Status Manager::run_stage(const Stage& stage, std::vector<Step>& steps) {
       break;
     }
     uint32_t before = record.patches;
-    for (Step& step : steps) REGIE_TRY(timed_step(step, &record));
+    for (PassStep& step : steps) REGIE_TRY(timed_step(step, &record));
     ++record.rounds;
     if (!stage.until_stable || record.patches == before) break;
   }

@@ -27,7 +27,7 @@ std::vector<std::string> texts(uint32_t count, const regie_str* list) {
 
 // Tries one kind; NOT_FOUND leaves the step as it was.
 template <class Table>
-Status try_kind(Result<Provider<Table>> found, Step* step, bool* done) {
+Status try_kind(Result<Provider<Table>> found, PassStep* step, bool* done) {
   if (!found.ok()) return found.status().code() == REGIE_NOT_FOUND ? Status() : std::move(found).status();
   step->info = info_of(*found);
   if constexpr (std::is_same_v<Table, regie_rewrite_table>)
@@ -46,7 +46,7 @@ std::vector<std::string> known_passes(const PluginHost& host) {
   return names;
 }
 
-Status set_options(const CompileState& state, Step* step) {
+Status set_options(const CompileState& state, PassStep* step) {
   std::vector<std::string> keys;
   for (uint32_t i = 0; i < step->info->option_count; ++i) keys.emplace_back(view(step->info->options[i].key));
   std::vector<std::pair<std::string, std::string>> values;
@@ -74,7 +74,7 @@ Status set_options(const CompileState& state, Step* step) {
   return {};
 }
 
-Status find(const CompileState& state, const PassUse& use, Step* step) {
+Status find(const CompileState& state, const PassUse& use, PassStep* step) {
   step->use = &use;
   PluginHost& host = *state.plugins;
   if (use.name == RulePass::kName) {
@@ -136,7 +136,7 @@ Status check_step_properties(const Steps& steps, const Pipeline& pipeline, const
         where);
   };
   for (size_t s = 0; s < steps.size(); ++s) {
-    for (const Step& step : steps[s]) {
+    for (const PassStep& step : steps[s]) {
       for (const std::string& p : texts(step.info->require_count, step.info->requires_))
         if (!held.count(p))
           return missing("pass '" + step.use->name + "' in stage '" + pipeline.stages[s].name + "'", p,

@@ -13,7 +13,7 @@
 namespace regie {
 
 // A name of a pipeline, found.
-struct Step {
+struct PassStep {
   using Provided =
       std::variant<Provider<regie_pass_table>, Provider<regie_rewrite_table>, Provider<regie_placer_table>,
                    Provider<regie_scheduler_table>, Provider<regie_memory_table>, RulePass>;
@@ -33,7 +33,7 @@ struct Step {
   bool first = true;
 };
 
-using Steps = std::vector<std::vector<Step>>;  // by stage
+using Steps = std::vector<std::vector<PassStep>>;  // by stage
 
 // INVALID_INPUT for a name or an option that is not there, with the nearest that is.
 Status resolve_steps(CompileState& state, const Pipeline& pipeline, Steps* steps);

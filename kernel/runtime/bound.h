@@ -88,7 +88,7 @@ struct Step {
 };
 
 // Where the addresses of a caller's tensor are to be put.
-struct Patch {
+struct AddressPatch {
   regie_tensor* tensor;
   uint64_t offset;
 };
@@ -111,7 +111,7 @@ class Bound {
   std::unique_ptr<LateRun> late;  // NULL: nothing is late
   std::vector<std::vector<Step>> programs;
   std::vector<Transfer> outputs;  // in order, of the outputs that no task writes
-  std::vector<std::vector<Patch>> input_patches, output_patches;
+  std::vector<std::vector<AddressPatch>> input_patches, output_patches;
   uint64_t generation = 0;  // of the arenas that it is bound to
   uint64_t last_used = 0;
   uint8_t flag = 0;  // the condition that was read last
@@ -119,8 +119,8 @@ class Bound {
  private:
   friend class Binder;
   Bound() = default;
-  static void patch(const std::vector<Patch>& patches, const void* data) {
-    for (const Patch& p : patches)
+  static void patch(const std::vector<AddressPatch>& patches, const void* data) {
+    for (const AddressPatch& p : patches)
       p.tensor->data = static_cast<std::byte*>(const_cast<void*>(data)) + p.offset;
   }
   struct ArenaPatch {

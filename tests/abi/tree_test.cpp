@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -85,6 +86,24 @@ std::string without_comments(const std::string& text) {
     out.append(line, 0, end).append("\n");
   }
   return out;
+}
+
+// Two types of one name would be one to the linker: members that the compiler does not inline are then those
+// of either.
+TEST(AbiTree, TypesOfTheKernelHaveOneDefinition) {
+  const std::regex definition(R"(^(?:struct|class) (\w+)(?: final)?(?: : [^{;]*)? \{)");
+  std::map<std::string, fs::path> seen;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(REGIE_TEST_SOURCE_DIR "/kernel")) {
+    if (entry.path().extension() != ".h") continue;
+    std::istringstream in(read(entry.path()));
+    for (std::string line; std::getline(in, line);) {
+      std::smatch found;
+      if (!std::regex_search(line, found, definition)) continue;
+      const auto [it, fresh] = seen.emplace(found[1], entry.path());
+      EXPECT_TRUE(fresh) << found[1] << " is defined in " << it->second << " and in " << entry.path();
+    }
+  }
+  EXPECT_GT(seen.size(), 100u);
 }
 
 TEST(AbiTree, TheKernelNamesNoOperator) {

@@ -124,8 +124,10 @@ const regie_device_description* describe_device(regie_device* device) { return &
 Bytes make_arena(uint64_t bytes) {
   constexpr uint64_t kLarge = uint64_t{2} << 20;
   if (bytes < 2 * kLarge) return make_bytes(bytes);
-  void* p = std::aligned_alloc(kLarge, round_up(bytes));
-  if (p) ::madvise(p, bytes / kLarge * kLarge, MADV_HUGEPAGE);  // advice: nothing is lost if it is not taken
+  void* p = nullptr;
+  // Not aligned_alloc, which would have the size rounded up to large pages, too.
+  if (::posix_memalign(&p, kLarge, bytes) != 0) return Bytes();
+  ::madvise(p, bytes / kLarge * kLarge, MADV_HUGEPAGE);  // advice: nothing is lost if it is not taken
   return Bytes(p);
 }
 
