@@ -295,7 +295,7 @@ class PlanCheck {
   }
 
   // ---- Programs, branches and iterations in the place of their If or loop
-  // ----------------------------------------
+  // ----------------------------------
   Status programs() {
     return order_.walk([&](Order::Visit what, EventId who, const ModelTask& t, size_t branch) -> Status {
       switch (what) {
@@ -326,9 +326,11 @@ class PlanCheck {
     });
   }
 
-  // The first `count` of what is carried by a loop lies in program_arguments; what it collects in its
-  // results.
-  static size_t carried(const ModelTask& t) { return t.program_arguments.size() - 2; }
+  // What a loop collects: its results behind those that are carried.
+  static std::vector<Arg> collected(const ModelTask& t) {
+    const size_t carried = t.program_arguments.size() - 2;
+    return {t.results.begin() + static_cast<std::ptrdiff_t>(carried), t.results.end()};
+  }
 
   Status loop_begin(EventId who, const ModelTask& t) {
     REGIE_TRY(ranges(t.operands, &reads_));
@@ -338,9 +340,7 @@ class PlanCheck {
     REGIE_TRY(lifetimes(who, t, writes_, true));
     // Values are copied to where they are carried one after the other, and there they must not meet.
     std::vector<Range> all = writes_;
-    const std::vector<Arg> collected(t.results.begin() + static_cast<std::ptrdiff_t>(carried(t)),
-                                     t.results.end());
-    REGIE_TRY(ranges(collected, &writes_));
+    REGIE_TRY(ranges(collected(t), &writes_));
     REGIE_TRY(lifetimes(who, t, writes_, true));
     all.insert(all.end(), writes_.begin(), writes_.end());
     std::vector<Range> outside;
@@ -395,9 +395,7 @@ class PlanCheck {
     const EventId loop = order_.owner(who);
     REGIE_TRY(ranges(t.program_results[0], &reads_));
     for (const Range& r : reads_) REGIE_TRY(read(who, r));
-    const std::vector<Arg> collected(t.results.begin() + static_cast<std::ptrdiff_t>(carried(t)),
-                                     t.results.end());
-    REGIE_TRY(ranges(collected, &writes_));
+    REGIE_TRY(ranges(collected(t), &writes_));
     if (turn > 0)
       for (const Range& r : writes_) REGIE_TRY(read(who, r));
     REGIE_TRY(apart(who, reads_, writes_));

@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <vector>
 
+#include "model/model_check.h"
+
 namespace regie {
 
 namespace {
 
-class Checker {
+class StringCheck : ModelCheck {
  public:
-  Checker(const Model& model, regie_status code) : m_(model), code_(code), holds_(model.buffers.size()) {}
+  StringCheck(const Model& model, regie_status code)
+      : ModelCheck(model, code), holds_(model.buffers.size()) {}
 
   Status run() {
     if (std::none_of(m_.types.begin(), m_.types.end(),
@@ -45,9 +48,6 @@ class Checker {
  private:
   enum Holding : uint8_t { kNothing, kStrings, kOthers };
 
-  Status bad(const std::string& message) const {
-    return Status::error(code_, (place_.empty() ? "" : place_ + ": ") + message);
-  }
   bool is_string(uint32_t type) const { return m_.types[type].elem == REGIE_STRING; }
 
   // What an argument takes for strings is strings for all others too.
@@ -114,14 +114,11 @@ class Checker {
     return {};
   }
 
-  const Model& m_;
-  regie_status code_;
-  std::string place_;
   std::vector<uint8_t> holds_;  // by buffer: Holding
 };
 
 }  // namespace
 
-Status check_strings(const Model& model, regie_status code) { return Checker(model, code).run(); }
+Status check_strings(const Model& model, regie_status code) { return StringCheck(model, code).run(); }
 
 }  // namespace regie
