@@ -39,8 +39,7 @@ Status compile_into(const std::string& path, std::span<const std::byte> bytes, c
   auto made = std::make_unique<regie_model>(std::move(compiled.model));
   made->compile_report = std::move(compiled.report);
   made->cache_report = compiled.cache.to_json();
-  if (compiled.report.empty())  // the ledger has no times then
-    made->cache_report += ",\n\"compile_ms\": " + std::to_string(compiled.cache.milliseconds);
+  if (made->compile_report.empty()) made->compile_ms = compiled.cache.milliseconds;
   *model = made.release();
   return {};
 }

@@ -32,7 +32,8 @@ struct regie_model {
   const char* report() const;  // made on first use
   const char* plan() const;    // made on first use
   std::string compile_report;  // ledger of the compile that made it, times included; empty if it was loaded
-  std::string cache_report;    // JSON, a value and members after it: where it came from; empty: loaded
+  std::string cache_report;    // JSON: where it came from; empty: loaded
+  std::optional<double> compile_ms;  // where no report of a compile says it
 
  private:
   mutable std::once_flag report_once_, plan_once_;

@@ -16,24 +16,8 @@ using regie::Arg;
 using regie::Model;
 using regie::TaskKind;
 
-const char* kind_name(TaskKind kind) {
-  switch (kind) {
-    case TaskKind::kLaunch:
-      return "launch";
-    case TaskKind::kCopy:
-      return "copy";
-    case TaskKind::kIf:
-      return "if";
-    case TaskKind::kLoop:
-      return "loop";
-    case TaskKind::kDefine:
-      return "define";
-  }
-  return "?";
-}
-
 Json task_json(const regie::ModelTask& t) {
-  Json j{{"name", t.name}, {"operator", t.op}, {"kind", kind_name(t.kind)}, {"step", t.step}};
+  Json j{{"name", t.name}, {"operator", t.op}, {"kind", regie::task_kind_text(t.kind)}, {"step", t.step}};
   j["from"] = t.origins;
   if (t.kind == TaskKind::kLaunch) j["kernel"] = t.kernel;
   j["device"] = t.device;

@@ -42,7 +42,7 @@ Json figures(const regie_model& object) {
     ++kernels[k.device];
     reference[k.device] += (k.flags & REGIE_KERNEL_REFERENCE) != 0;
   }
-  uint64_t launches = 0, copies = 0, branches = 0, loops = 0, waits = 0;
+  uint64_t launches = 0, copies = 0, branches = 0, loops = 0, defines = 0, waits = 0;
   for (const regie::ModelProgram& p : m.programs)
     for (const regie::ModelTask& t : p.tasks) {
       ++tasks[t.device];
@@ -51,12 +51,14 @@ Json figures(const regie_model& object) {
       copies += t.kind == regie::TaskKind::kCopy;
       branches += t.kind == regie::TaskKind::kIf;
       loops += t.kind == regie::TaskKind::kLoop;
+      defines += t.kind == regie::TaskKind::kDefine;
     }
-  j["tasks"] = {{"all", launches + copies + branches + loops},
+  j["tasks"] = {{"all", launches + copies + branches + loops + defines},
                 {"launches", launches},
                 {"copies", copies},
                 {"branches", branches},
                 {"loops", loops},
+                {"defines", defines},
                 {"events", waits}};
   j["devices"] = Json::array();
   for (size_t d = 0; d < m.devices.size(); ++d)
@@ -86,8 +88,9 @@ const char* regie_model::report() const try {
     // The ledger may be large and, from a file, deep: it is checked, but neither taken apart nor printed
     // again.
     const std::string& ledger = compile_report.empty() ? model->ledger_json : compile_report;
-    const std::string own =
-        to_text(figures(*this)) + (cache_report.empty() ? "" : ",\n\"cache\": ") + cache_report;
+    std::string own = to_text(figures(*this));
+    if (!cache_report.empty()) own += ",\n\"cache\": " + cache_report;
+    if (compile_ms) own += ",\n\"compile_ms\": " + to_text(*compile_ms);
     const size_t open = ledger.find_first_not_of(" \t\r\n"), close = ledger.find_last_not_of(" \t\r\n");
     const bool object = open != std::string::npos && ledger[open] == '{' && Json::accept(ledger);
     if (!object) {

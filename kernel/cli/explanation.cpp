@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/toml.h"
+#include "model/layout.h"
 #include "passes/ledger.h"
 
 namespace regie::cli {
@@ -178,10 +179,7 @@ std::map<std::string, Launch> launches(const Model& m) {
     for (const ModelTask& t : p.tasks)
       by_name[t.name] = t.kind == TaskKind::kLaunch
                             ? Launch{m.kernels[t.kernel].name, m.kernels[t.kernel].format, t.stream}
-                            : Launch{t.kind == TaskKind::kCopy ? "copy"
-                                     : t.kind == TaskKind::kIf ? "if"
-                                                               : "loop",
-                                     "", t.stream};
+                            : Launch{task_kind_text(t.kind), "", t.stream};
   return by_name;
 }
 

@@ -1,10 +1,30 @@
 #include "model/layout.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "model/late.h"
 
 namespace regie {
+
+namespace {
+
+// Which dimensions are late. A model whose sizes are all constants is not looked through for it.
+class LateDims {
+ public:
+  explicit LateDims(const Model& model) : model_(model) {}
+  bool has(ModelDim d) {
+    if (d >= 0) return false;
+    if (!facts_) facts_.emplace(model_);
+    return facts_->dim(d);
+  }
+
+ private:
+  const Model& model_;
+  std::optional<LateFacts> facts_;
+};
+
+}  // namespace
 
 std::vector<int64_t> reference_symbols(const Model& model) {
   std::vector<int64_t> values;
@@ -19,10 +39,10 @@ Result<ShapeValues> evaluate_shapes(const Model& model, std::vector<int64_t> sym
     return invalid_input("the model has " + std::to_string(model.symbols.size()) + " symbols, but " +
                          std::to_string(shapes.symbols.size()) + " values were given");
   shapes.expressions.reserve(model.expressions.size());
-  const LateFacts late(model);
+  LateDims late(model);
   for (size_t i = 0; i < model.expressions.size(); ++i) {
     Result<int64_t> value = evaluate(model.expressions[i], shapes.symbols);
-    if (!value && late.expressions[i]) value = 0;
+    if (!value && late.has(-static_cast<ModelDim>(i) - 1)) value = 0;
     if (!value)
       return invalid_input("the dimension " + dim_text(model, -static_cast<ModelDim>(i) - 1) +
                            " has no value at " + symbols_text(model, shapes.symbols) + ": " +
@@ -73,9 +93,9 @@ Result<Placement> place_buffers(const Model& model, const ShapeValues& shapes,
   placement.sizes.resize(count);
   placement.offsets.resize(count);
   placement.space_bytes.resize(model.spaces.size());
-  const LateFacts late(model);
+  LateDims late(model);
   for (size_t i = 0; i < count; ++i) {
-    if (late.buffers[i]) continue;  // not in the plan
+    if (late.has(model.buffers[i].size)) continue;  // not in the plan
     int64_t size = shapes.at(model.buffers[i].size);
     if (size < 0)
       return invalid_input("buffer '" + model.buffers[i].name + "' would have " + std::to_string(size) +
@@ -201,6 +221,22 @@ std::string symbols_text(const Model& model, std::span<const int64_t> symbols) {
   for (size_t i = 0; i < symbols.size() && i < model.symbols.size(); ++i)
     text += (i ? ", " : "") + model.symbols[i].name + "=" + std::to_string(symbols[i]);
   return text.empty() ? "these shapes" : text;
+}
+
+const char* task_kind_text(TaskKind kind) {
+  switch (kind) {
+    case TaskKind::kLaunch:
+      return "launch";
+    case TaskKind::kCopy:
+      return "copy";
+    case TaskKind::kIf:
+      return "if";
+    case TaskKind::kLoop:
+      return "loop";
+    case TaskKind::kDefine:
+      return "define";
+  }
+  return "?";
 }
 
 }  // namespace regie

@@ -43,5 +43,6 @@ std::string dim_text(const Model& model, ModelDim dim);
 std::string dims_text(const Model& model, std::span<const ModelDim> dims);
 std::string dims_text(std::span<const int64_t> dims);
 std::string symbols_text(const Model& model, std::span<const int64_t> symbols);
+const char* task_kind_text(TaskKind kind);  // "launch", "copy", "if", "loop", "define"
 
 }  // namespace regie

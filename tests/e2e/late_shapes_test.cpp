@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
 
@@ -218,6 +219,11 @@ TEST(RuntimeLateShapes, ReportsSayWhatIsLate) {
   EXPECT_THAT(model.report(), HasSubstr(R"("late_buffers": 2)"));
   EXPECT_THAT(model.report(), HasSubstr(R"("late": true)"));
   EXPECT_THAT(model.plan(), HasSubstr(R"("late":true)"));
+  const auto figures = nlohmann::json::parse(model.report())["model"];
+  EXPECT_GE(figures["tasks"]["defines"], 1);  // of the Reshape, whose bytes are there already
+  int on_devices = 0;
+  for (const auto& device : figures["devices"]) on_devices += device["tasks"].get<int>();
+  EXPECT_EQ(figures["tasks"]["all"], on_devices);
 }
 
 // The parameters of operators as inputs; expected by hand.
