@@ -60,6 +60,7 @@ struct Known {
   nb::object empty = nb::module_::import_("numpy").attr("empty");
   nb::object asarray = nb::module_::import_("numpy").attr("asarray");
   nb::object ascontiguousarray = nb::module_::import_("numpy").attr("ascontiguousarray");
+  nb::object object = nb::module_::import_("numpy").attr("dtype")("O");
   std::array<nb::object, 32> dtypes;
 };
 
@@ -81,10 +82,10 @@ uint64_t count_of(int32_t rank, const int64_t* dims) {
   return n;
 }
 
-nb::object empty_array(const Kind& kind, int32_t rank, const int64_t* dims) {
+nb::object empty_array(regie_elem elem, int32_t rank, const int64_t* dims) {
   nb::object shape = nb::steal(PyTuple_New(rank));
   for (int32_t i = 0; i < rank; ++i) PyTuple_SET_ITEM(shape.ptr(), i, PyLong_FromLongLong(dims[i]));
-  return known().empty(shape, dtype_of(kind.elem));
+  return known().empty(shape, dtype_of(elem));
 }
 
 Py_buffer buffer_of(const Kind& kind, nb::handle array, int flags) {
@@ -97,7 +98,7 @@ Py_buffer buffer_of(const Kind& kind, nb::handle array, int flags) {
 }  // namespace
 
 nb::object dtype_of(regie_elem elem) {
-  if (elem == REGIE_STRING) return nb::module_::import_("numpy").attr("dtype")("O");
+  if (elem == REGIE_STRING) return known().object;
   const Kind& kind = kind_of(elem);
   nb::object& dtype = known().dtypes[elem];
   if (!dtype.is_valid()) {
@@ -195,7 +196,7 @@ Argument::Argument(const regie_port& port, nb::handle value) {
 
 nb::object new_array(regie_elem elem, int32_t rank, const int64_t* dims, regie_tensor* tensor) {
   const Kind& kind = kind_of(elem);
-  nb::object array = empty_array(kind, rank, dims);
+  nb::object array = empty_array(elem, rank, dims);
   Py_buffer buffer = buffer_of(kind, array, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE);
   *tensor = regie_tensor{};
   tensor->elem = elem;
@@ -215,15 +216,12 @@ nb::object to_array(const regie_tensor& from) {
       if (!text) throw nb::python_error();
       list.append(nb::steal(text));
     }
-    nb::object shape = nb::steal(PyTuple_New(from.rank));
-    for (int32_t i = 0; i < from.rank; ++i)
-      PyTuple_SET_ITEM(shape.ptr(), i, PyLong_FromLongLong(from.dims[i]));
-    nb::object array = known().empty(nb::int_(n), dtype_of(REGIE_STRING));
-    array[nb::slice(nb::none(), nb::none(), nb::none())] = list;
-    return array.attr("reshape")(shape);
+    nb::object array = empty_array(from.elem, from.rank, from.dims);
+    array.attr("reshape")(-1)[nb::slice(nb::none(), nb::none(), nb::none())] = list;
+    return array;
   }
   const Kind& kind = kind_of(from.elem);
-  nb::object array = empty_array(kind, from.rank, from.dims);
+  nb::object array = empty_array(from.elem, from.rank, from.dims);
   Py_buffer buffer = buffer_of(kind, array, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE);
   auto* to = static_cast<uint8_t*>(buffer.buf);
   if (kind.bits < 8) {

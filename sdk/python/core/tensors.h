@@ -32,14 +32,15 @@ class Argument {
   struct Buffer : Py_buffer {
     ~Buffer() { PyBuffer_Release(this); }
   };
+  void describe(const regie_port& port);
+  void read_strings();
+
   nb::object array_;
   std::unique_ptr<Buffer> buffer_;
   std::vector<int64_t> dims_;
   std::vector<uint8_t> packed_;   // of types below a byte
   std::vector<regie_str> texts_;  // of strings; their characters belong to `strings_`
   nb::object strings_;
-  void describe(const regie_port& port);
-  void read_strings();
   regie_tensor tensor_{};
 };
 
