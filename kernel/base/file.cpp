@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -325,9 +326,19 @@ Status write_file_atomically(const std::string& path, const std::function<Status
   return file.put_in_place();
 }
 
-Status write_file_atomically(const std::string& path, std::string_view text) {
+Status write_file_atomically(const std::string& path, std::string_view text, Sync sync) {
   return write_file_atomically(
-      path, [text](const AppendBytes& append) { return append(text.data(), text.size()); });
+      path, [text](const AppendBytes& append) { return append(text.data(), text.size()); }, sync);
+}
+
+std::vector<std::string> files_in(const std::string& folder, std::string_view extension,
+                                  std::error_code* error) {
+  std::vector<std::string> paths;
+  fs::directory_iterator at(folder, *error);
+  for (; !*error && at != fs::directory_iterator(); at.increment(*error))
+    if (at->path().extension() == extension) paths.push_back(at->path().string());
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
 Result<std::string> resolve_beside(const std::string& model_path, std::string_view relative) {

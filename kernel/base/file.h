@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <vector>
 
 #include "base/status.h"
 
@@ -60,7 +62,11 @@ class PendingFile {
 
 Status write_file_atomically(const std::string& path, const std::function<Status(const AppendBytes&)>& fill,
                              Sync sync = Sync::kYes);
-Status write_file_atomically(const std::string& path, std::string_view text);
+Status write_file_atomically(const std::string& path, std::string_view text, Sync sync = Sync::kYes);
+
+// Paths of the files in a folder with this extension (".toml"), sorted; those found before `error`.
+std::vector<std::string> files_in(const std::string& folder, std::string_view extension,
+                                  std::error_code* error);
 
 // `relative` resolved below the folder of `model_path`; INVALID_MODEL if it is absolute, has "..", or a link
 // leads outside.

@@ -64,7 +64,7 @@ class Builder {
 
   Result<CacheKey> build() {
     const CompileOptions& o = r_.options;
-    REGIE_ASSIGN(pipeline_, load_pipeline(*r_.plugins, pipeline_of(o)));
+    REGIE_ASSIGN(pipeline_, load_pipeline(*r_.plugins, o.pipeline_name()));
     REGIE_ASSIGN(target_, load_target(*r_.plugins, o.target));
     REGIE_TRY(add_model());
     add_options();
@@ -157,13 +157,9 @@ class Builder {
 
   Status add_operators() {
     for (const std::string& folder : r_.plugins->schema_folders()) {
-      std::vector<std::string> paths;
-      std::error_code error;
-      for (fs::directory_iterator at(folder, error); !error && at != fs::directory_iterator();
-           at.increment(error))
-        if (at->path().extension() == ".toml") paths.push_back(at->path().string());
-      std::sort(paths.begin(), paths.end());
-      for (const std::string& path : paths) REGIE_TRY(add_file("operators", base_name(path), path));
+      std::error_code error;  // one that the compile will have too
+      for (const std::string& path : files_in(folder, ".toml", &error))
+        REGIE_TRY(add_file("operators", base_name(path), path));
     }
     return {};
   }
@@ -222,10 +218,6 @@ class Builder {
       if (const std::string path = file_of(address); !path.empty() && own.insert(path).second)
         REGIE_TRY(add_code("regie-file", base_name(path), path));
     return {};
-  }
-
-  static std::string_view pipeline_of(const CompileOptions& o) {
-    return !o.pipeline.empty() ? std::string_view(o.pipeline) : o.optimise ? "default" : "unoptimised";
   }
 
   const CompileRequest& r_;

@@ -1,8 +1,9 @@
 // Reading operator schemas. A line such as "pads: ints = [0, 0] " is small enough that it is cut up by hand.
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
+#include <system_error>
 
+#include "base/file.h"
 #include "base/toml.h"
 #include "ir/schema.h"
 
@@ -286,14 +287,8 @@ Result<SchemaSet> SchemaSet::load(const std::vector<std::string>& folders) {
   SchemaSet set;
   for (const std::string& folder : folders) {
     std::error_code error;
-    std::vector<std::string> files;
-    std::filesystem::directory_iterator it(folder, error), end;
+    const std::vector<std::string> files = files_in(folder, ".toml", &error);
     if (error) return io_error("the folder of operator schemas cannot be read: " + error.message(), folder);
-    for (; it != end; it.increment(error)) {
-      if (error) return io_error("the folder of operator schemas cannot be read: " + error.message(), folder);
-      if (it->path().extension() == ".toml") files.push_back(it->path().string());
-    }
-    std::sort(files.begin(), files.end());
     for (const std::string& f : files) REGIE_TRY(set.add_file(f));
   }
   return set;

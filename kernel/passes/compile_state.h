@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,10 @@ struct CompileOptions {
   uint32_t stop_after_patches = UINT32_MAX;
   bool explain = false;            // the ledger leaves no detail out
   KernelCache* kernels = nullptr;  // where engines' kernels may be known from before; outlives the compile
+
+  std::string_view pipeline_name() const {
+    return !pipeline.empty() ? std::string_view(pipeline) : optimise ? "default" : "unoptimised";
+  }
 };
 
 struct EngineInstance {

@@ -106,17 +106,13 @@ void PluginHost::Impl::add(Manifest manifest, const void* entry) {
 }
 
 void PluginHost::Impl::read_folder(const std::string& folder) {
-  std::vector<std::string> files;
   std::error_code error;
-  fs::directory_iterator at(folder, error);
-  for (; !error && at != fs::directory_iterator(); at.increment(error))
-    if (at->path().extension() == ".toml") files.push_back(at->path().string());
+  const std::vector<std::string> files = files_in(folder, ".toml", &error);
   if (error) {
     problems.push_back({folder, "cannot read the plug-in folder " + in_quotes(folder) + ": " +
                                     error.message() + "; correct REGIE_PLUGIN_PATH or make the folder"});
     return;
   }
-  std::sort(files.begin(), files.end());
   for (const std::string& file : files) {
     Result<std::string> text = read_text_file(file);
     Result<Manifest> manifest =
@@ -358,9 +354,8 @@ std::vector<std::string> PluginHost::config_names(std::string_view kind) const {
   std::set<std::string> names;
   for (const std::string& folder : config_folders(impl_->overlays, kind)) {
     std::error_code error;
-    for (fs::directory_iterator at(folder, error); !error && at != fs::directory_iterator();
-         at.increment(error))
-      if (at->path().extension() == ".toml") names.insert(at->path().stem().string());
+    for (const std::string& path : files_in(folder, ".toml", &error))
+      names.insert(fs::path(path).stem().string());
   }
   return {names.begin(), names.end()};
 }
