@@ -33,23 +33,26 @@ struct Keys {
   std::string base, digest;
 };
 
-Status add(Keys* keys, const CompileRequest& request, const std::vector<std::string>& externals,
-           const FileDigests& files) {
-  REGIE_TRY(add_externals(&keys->key, request, externals, files));
-  keys->digest = keys->key.digest();
-  return {};
-}
-
-Result<Keys> keys_of(const CompileRequest& request, const FileDigests& files,
-                     const std::shared_ptr<CacheFolder>& folder) {
+// `externals` gives those files for the digest of all else.
+template <class Externals>
+Result<Keys> keys_of(const CompileRequest& request, const FileDigests& files, const Externals& externals) {
   Keys keys;
   REGIE_ASSIGN(keys.key, compile_key(request, files));
   keys.base = keys.key.digest();
-  std::vector<std::string> externals = ModelMemory::externals(keys.base);
-  if (externals.empty() && folder) externals = ModelStore(folder).externals(keys.base);
   // One that is gone by now is a failure of the compile, not of the cache.
-  REGIE_TRY(add(&keys, request, externals, files));
+  REGIE_TRY(add_externals(&keys.key, request, externals(keys.base), files));
+  keys.digest = keys.key.digest();
   return keys;
+}
+
+// With the files that earlier compiles read. `folder` may be NULL.
+Result<Keys> known_keys(const CompileRequest& request, const FileDigests& files,
+                        const std::shared_ptr<CacheFolder>& folder) {
+  return keys_of(request, files, [&](const std::string& base) {
+    std::vector<std::string> externals = ModelMemory::externals(base);
+    if (externals.empty() && folder) externals = ModelStore(folder).externals(base);
+    return externals;
+  });
 }
 
 // Those that an answer from before cannot serve, with why.
@@ -79,7 +82,7 @@ class Compile {
     if (!off.empty()) return without(off);
     start_ = Clock::now();
     readable_ = folder_->readable();
-    auto keys = keys_of(r_, files_, readable_ ? folder_ : nullptr);
+    auto keys = known_keys(r_, files_, readable_ ? folder_ : nullptr);
     if (!keys.ok()) return without("the key cannot be made: " + keys.status().to_string());
     keys_ = std::move(keys).value();
     out_.cache.key = keys_.digest;
@@ -157,26 +160,15 @@ class Compile {
 
   // Under what the compile has really read: a file that was changed meanwhile makes the key another one.
   void keep(const std::vector<std::string>& externals) {
-    const FileDigests files(folder_, cache_.mode == CacheMode::kOn);
-    Keys now;
-    auto key = compile_key(r_, files);
-    Status s = key.status();
-    if (s.ok()) {
-      now.key = std::move(key).value();
-      now.base = now.key.digest();
-      s = add(&now, r_, externals, files);
-    }
-    if (!s.ok() || now.base != keys_.base) {
-      not_stored("a file has changed while it was compiled");
-      return;
-    }
-    out_.cache.key = now.digest;
-    if (!externals.empty()) ModelMemory::put_externals(now.base, externals);
+    const auto now = keys_of(r_, files_, [&](const std::string&) { return externals; });
+    if (!now.ok() || now->base != keys_.base) return not_stored("a file has changed while it was compiled");
+    out_.cache.key = now->digest;
+    if (!externals.empty()) ModelMemory::put_externals(now->base, externals);
     std::string why = cache_.mode == CacheMode::kRead ? "the cache is only read" : "";
     if (why.empty())
-      why = ModelStore(folder_).put(now.base, externals, now.digest, now.key, r_.path, *out_.model,
+      why = ModelStore(folder_).put(now->base, externals, now->digest, now->key, r_.path, *out_.model,
                                     cache_.limit);
-    ModelMemory::put(now.digest, out_.model, why.empty() ? 0 : std::max<uint64_t>(cache_.memory, 1));
+    ModelMemory::put(now->digest, out_.model, why.empty() ? 0 : std::max<uint64_t>(cache_.memory, 1));
     if (!why.empty()) return not_stored(why);
     out_.cache.stored = true;
     count_in_cache_statistics({.stored = 1});
@@ -219,7 +211,7 @@ Result<CacheAnswer> ask_cache(const CompileRequest& request, const CacheOptions&
   const std::shared_ptr<CacheFolder> folder = CacheFolder::open(cache.folder);
   const bool readable = folder->readable();
   const FileDigests files(folder, cache.mode == CacheMode::kOn);
-  REGIE_ASSIGN(Keys keys, keys_of(request, files, readable ? folder : nullptr));
+  REGIE_ASSIGN(Keys keys, known_keys(request, files, readable ? folder : nullptr));
   CacheAnswer answer;
   answer.digest = keys.digest;
   answer.key = std::move(keys.key);

@@ -2,11 +2,12 @@
 
 #include <sys/stat.h>
 
-#include <chrono>
+#include <algorithm>
 #include <filesystem>
 #include <mutex>
 #include <unordered_map>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "cache/key.h"
 #include "plugins/library_file.h"
@@ -25,8 +26,6 @@ struct Identity {
   bool operator==(const Identity&) const = default;
 };
 
-int64_t nanoseconds(const timespec& t) { return int64_t{t.tv_sec} * 1000000000 + t.tv_nsec; }
-
 bool identify(const std::string& path, Identity* to) {
   struct stat info;
   if (::stat(path.c_str(), &info) != 0) return false;
@@ -36,10 +35,7 @@ bool identify(const std::string& path, Identity* to) {
 }
 
 bool too_new(const Identity& id) {
-  const int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                          std::chrono::system_clock::now().time_since_epoch())
-                          .count();
-  return now - std::max(id.content_ns, id.state_ns) < kTooNewNs;
+  return nanoseconds_now() - std::max(id.content_ns, id.state_ns) < kTooNewNs;
 }
 
 struct Known {
@@ -73,15 +69,14 @@ std::string to_text(const std::string& path, const Known& k) {
                    std::to_string(k.identity.size), std::to_string(k.identity.content_ns),
                    std::to_string(k.identity.state_ns)});
   text += to_line({k.facts.digest, k.library ? "library" : "file"});
-  text += to_line(k.facts.needed);
-  return text + to_line({Hasher().text(text).hex()});
+  return with_checksum(text + to_line(k.facts.needed));
 }
 
 bool read_text(std::string_view text, std::string* path, Known* to) {
-  const auto lines = read_lines(text);
-  if (lines.size() != 5 || lines[0].size() != 2 || lines[1].size() != 5 || lines[2].size() != 2) return false;
-  const size_t body = text.rfind('\n', text.size() - 2) + 1;
-  if (lines[4] != std::vector<std::string>{Hasher().text(text.substr(0, body)).hex()}) return false;
+  const auto checked = checked_lines(text);
+  if (!checked || checked->size() != 4) return false;
+  const auto& lines = *checked;
+  if (lines[0].size() != 2 || lines[1].size() != 5 || lines[2].size() != 2) return false;
   try {
     to->identity = {std::stoull(lines[1][0]), std::stoull(lines[1][1]), std::stoull(lines[1][2]),
                     std::stoll(lines[1][3]), std::stoll(lines[1][4])};
@@ -151,11 +146,7 @@ Result<FileFacts> FileDigests::facts(const std::string& given, bool library) con
     if (p.known.size() >= kKnown) p.known.clear();
     p.known[given] = now;
   }
-  if (worth && !written && store_ && folder_) {
-    const std::string text = to_text(path, now);
-    folder_->write(name_of(path),
-                   [&](const AppendBytes& append) { return append(text.data(), text.size()); });
-  }
+  if (worth && !written && store_ && folder_) folder_->write(name_of(path), to_text(path, now));
   return now.facts;
 }
 

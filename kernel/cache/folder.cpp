@@ -15,6 +15,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/file.h"
 #include "base/log.h"
 
 namespace regie {
@@ -52,12 +53,17 @@ Result<uint64_t> size_of(const std::optional<std::string>& given, const char* op
 
 bool trusted(const struct stat& info) { return info.st_uid == ::geteuid() || info.st_uid == 0; }
 
-int64_t nanoseconds(const timespec& t) { return int64_t{t.tv_sec} * 1000000000 + t.tv_nsec; }
-
 // "a1b2" of "a1b2.rgm" and "a1b2.key": what belongs together.
 std::string stem_of(const std::string& path) { return path.substr(0, path.rfind('.')); }
 
 }  // namespace
+
+int64_t nanoseconds(const timespec& time) { return int64_t{time.tv_sec} * 1000000000 + time.tv_nsec; }
+
+int64_t nanoseconds_now() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
 
 Result<uint64_t> parse_size(std::string_view text) {
   uint64_t n = 0;
@@ -101,29 +107,20 @@ Result<CacheOptions> cache_options(const std::optional<std::string>& mode,
   return o;
 }
 
-struct CacheFolder::State {
-  std::mutex mutex;
-  bool warned = false;
-  std::optional<Clock::time_point> failed;
-};
-
 std::shared_ptr<CacheFolder> CacheFolder::open(const std::string& path) {
   static std::mutex mutex;
   static auto* all = new std::map<std::string, std::shared_ptr<CacheFolder>>;
   std::lock_guard lock(mutex);
   auto& folder = (*all)[path];
-  if (!folder) {
-    folder.reset(new CacheFolder(path));
-    folder->state_ = std::make_shared<State>();
-  }
+  if (!folder) folder.reset(new CacheFolder(path));
   return folder;
 }
 
 void CacheFolder::warn(const Status& why) {
   {
-    std::lock_guard lock(state_->mutex);
-    state_->failed = Clock::now();
-    if (std::exchange(state_->warned, true)) return;
+    std::lock_guard lock(mutex_);
+    failed_ = Clock::now();
+    if (std::exchange(warned_, true)) return;
   }
   log(REGIE_LOG_WARNING, "cache",
       "the cache folder " + path_ + " cannot be used: " + why.message() +
@@ -132,8 +129,8 @@ void CacheFolder::warn(const Status& why) {
 }
 
 bool CacheFolder::resting() const {
-  std::lock_guard lock(state_->mutex);
-  return state_->failed && Clock::now() - *state_->failed < kRest;
+  std::lock_guard lock(mutex_);
+  return failed_ && Clock::now() - *failed_ < kRest;
 }
 
 bool CacheFolder::is_own(const std::string& path) {
@@ -172,8 +169,8 @@ Status CacheFolder::prepare(const std::string& file) {
   return error ? io_error("it cannot be written: " + error.message()) : Status();
 }
 
-bool CacheFolder::write(std::string_view relative, const std::function<Status(const AppendBytes&)>& fill) {
-  return write(relative, [&](const std::string& to) { return write_file_atomically(to, fill, Sync::kNo); });
+bool CacheFolder::write(std::string_view relative, std::string_view text) {
+  return write(relative, [&](const std::string& to) { return write_file_atomically(to, text, Sync::kNo); });
 }
 
 bool CacheFolder::write(std::string_view relative, const std::function<Status(const std::string&)>& save) {
@@ -262,9 +259,7 @@ size_t CacheFolder::shrink(uint64_t limit) {
     };
     std::map<std::string, Group> groups;
     uint64_t sum = 0;
-    const int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                            std::chrono::system_clock::now().time_since_epoch())
-                            .count();
+    const int64_t now = nanoseconds_now();
     for (const CacheFile& f : all_files(path_ + "/" + kFormat)) {
       if (f.name.starts_with(".regie-") && now - f.used_ns > kLeftBehindNs) {
         (void)::unlink(f.path.c_str());
@@ -276,13 +271,14 @@ size_t CacheFolder::shrink(uint64_t limit) {
       g.used_ns = std::max(g.used_ns, f.used_ns);
       sum += f.bytes;
     }
-    std::vector<const Group*> order;
-    for (const auto& [stem, group] : groups) order.push_back(&group);
+    std::vector<Group*> order;
+    for (auto& [stem, group] : groups) order.push_back(&group);
     std::stable_sort(order.begin(), order.end(),
                      [](const Group* a, const Group* b) { return a->used_ns < b->used_ns; });
-    for (const Group* g : order) {
+    for (Group* g : order) {
       if (sum <= limit) break;
-      // The record last in the list of names goes last: without it nobody looks for the rest.
+      // DIGEST.key before DIGEST.rgm: without the record nobody looks for the rest.
+      std::sort(g->paths.begin(), g->paths.end());
       for (const std::string& p : g->paths) (void)::unlink(p.c_str());
       sum -= g->bytes;
       ++removed;

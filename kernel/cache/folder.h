@@ -3,15 +3,18 @@
 // process, which says what to do, and then there is no folder.
 #pragma once
 
+#include <time.h>
+
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/file.h"
 #include "base/status.h"
 
 namespace regie {
@@ -63,7 +66,7 @@ class CacheFolder {
       std::string_view sub) const;  // names of the folders in a sub-folder, sorted
   // Complete or not at all, never over a reader's head. False, after one warning, if it is not possible; then
   // further ones are not tried for a minute.
-  bool write(std::string_view relative, const std::function<Status(const AppendBytes&)>& fill);
+  bool write(std::string_view relative, std::string_view text);
   bool write(std::string_view relative, const std::function<Status(const std::string& path)>& save);
   // The whole of a small file; nothing if it is not there or another user's.
   std::optional<std::string> read(std::string_view relative) const;
@@ -84,9 +87,14 @@ class CacheFolder {
   void warn(const Status& why);
   bool resting() const;
 
-  std::string path_;
-  struct State;
-  std::shared_ptr<State> state_;
+  const std::string path_;
+  mutable std::mutex mutex_;  // of what follows
+  bool warned_ = false;
+  std::optional<std::chrono::steady_clock::time_point> failed_;
 };
+
+// A file's time, and the present, on one scale.
+int64_t nanoseconds(const timespec& time);
+int64_t nanoseconds_now();
 
 }  // namespace regie

@@ -188,16 +188,12 @@ void KernelStore::keep(uint32_t engine, const std::function<std::string()>& requ
     }
   }
   if (!store_ || !folder_ || e.stored.count(wanted)) return;
-  const std::string text = kernel_to_bytes(kernel, wanted);
-  const auto fill = [](const std::string& from) {
-    return [&from](const AppendBytes& append) { return append(from.data(), from.size()); };
-  };
   if (e.stored.empty()) {  // what the folder's name stands for
     std::string parts;
     for (const KeyPart& part : e.key.parts()) parts += to_line({part.kind, part.name, part.value});
-    if (!folder_->write("kernels/" + e.digest + "/engine.key", fill(parts))) return;
+    if (!folder_->write("kernels/" + e.digest + "/engine.key", parts)) return;
   }
-  if (folder_->write(place_of(e.digest, wanted), fill(text))) e.stored.insert(wanted);
+  if (folder_->write(place_of(e.digest, wanted), kernel_to_bytes(kernel, wanted))) e.stored.insert(wanted);
 }
 
 std::vector<std::string> KernelStore::verify(CacheFolder& folder) {

@@ -154,4 +154,16 @@ std::vector<std::vector<std::string>> read_lines(std::string_view text) {
   return lines;
 }
 
+std::string with_checksum(std::string lines) { return lines + to_line({Hasher().text(lines).hex()}); }
+
+std::optional<std::vector<std::vector<std::string>>> checked_lines(std::string_view text) {
+  auto lines = read_lines(text);
+  if (lines.size() < 2 || text.size() < 2) return std::nullopt;
+  const size_t body = text.rfind('\n', text.size() - 2) + 1;
+  if (lines.back() != std::vector<std::string>{Hasher().text(text.substr(0, body)).hex()})
+    return std::nullopt;
+  lines.pop_back();
+  return lines;
+}
+
 }  // namespace regie

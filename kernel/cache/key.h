@@ -3,6 +3,7 @@
 // say which one differs where there is none.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,5 +40,8 @@ std::vector<std::string> differences(const CacheKey& here, const CacheKey& there
 // backslashes are escaped.
 std::string to_line(const std::vector<std::string>& fields);
 std::vector<std::vector<std::string>> read_lines(std::string_view text);
+// The lines with their checksum as a last one; and those before it, nothing if it is not theirs.
+std::string with_checksum(std::string lines);
+std::optional<std::vector<std::vector<std::string>>> checked_lines(std::string_view text);
 
 }  // namespace regie

@@ -4,8 +4,9 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/hash.h"
+#include "base/file.h"
 #include "model/file.h"
+#include "model/sections.h"
 
 namespace regie {
 
@@ -17,32 +18,11 @@ std::string model_name(const std::string& digest) { return "models/" + digest + 
 std::string key_name(const std::string& digest) { return "models/" + digest + ".key"; }
 std::string externals_name(const std::string& base) { return "models/" + base + ".files"; }
 
-// The checksum that a model file has of its own head, which has those of all its sections.
 Result<std::string> head_of(const std::string& path) {
   REGIE_ASSIGN(const MappedFile file, MappedFile::open(path));
-  constexpr size_t kAt = 24, kBytes = 8;
-  if (file.bytes().size() < kAt + kBytes || !looks_like_model_file(file.bytes()))
-    return corrupt("it is no model file");
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (size_t i = 0; i < kBytes; ++i) {
-    const auto b = static_cast<uint8_t>(file.bytes()[kAt + i]);
-    text += {kDigits[b >> 4], kDigits[b & 15]};
-  }
+  std::string text = head_checksum_text(file.bytes());
+  if (text.empty()) return corrupt("it is no model file");
   return text;
-}
-
-std::string with_checksum(std::string text) { return text + to_line({Hasher().text(text).hex()}); }
-
-// The lines before the last one, if that is their checksum.
-std::optional<std::vector<std::vector<std::string>>> checked_lines(std::string_view text) {
-  auto lines = read_lines(text);
-  if (lines.size() < 2 || text.size() < 2) return std::nullopt;
-  const size_t body = text.rfind('\n', text.size() - 2) + 1;
-  if (lines.back() != std::vector<std::string>{Hasher().text(text.substr(0, body)).hex()})
-    return std::nullopt;
-  lines.pop_back();
-  return lines;
 }
 
 std::string to_text(const EntryInfo& e) {
@@ -112,14 +92,9 @@ std::string ModelStore::put(const std::string& base_digest, const std::vector<st
                             const Model& model, uint64_t limit) const {
   if (model.weight_bytes.size() > limit / 2)
     return "it is larger than half of the cache's limit, " + std::to_string(limit) + " bytes";
-  const auto fill = [](const std::string& text) {
-    return [&text](const AppendBytes& append) { return append(text.data(), text.size()); };
-  };
   const std::string failed = "the cache folder cannot be written";
-  if (!externals.empty()) {
-    const std::string text = with_checksum(to_line(externals));
-    if (!folder_->write(externals_name(base_digest), fill(text))) return failed;
-  }
+  if (!externals.empty() && !folder_->write(externals_name(base_digest), with_checksum(to_line(externals))))
+    return failed;
   const auto save = [&](const std::string& path) { return save_model(model, path, Sync::kNo); };
   if (!folder_->write(model_name(digest), save)) return failed;
   EntryInfo entry;
@@ -133,8 +108,7 @@ std::string ModelStore::put(const std::string& base_digest, const std::vector<st
   if (!head.ok()) return head.status().to_string();
   entry.head = *head;
   entry.bytes = std::filesystem::file_size(path, error);
-  const std::string text = to_text(entry);
-  if (!folder_->write(key_name(digest), fill(text))) return failed;
+  if (!folder_->write(key_name(digest), to_text(entry))) return failed;
   folder_->shrink(limit);
   return {};
 }

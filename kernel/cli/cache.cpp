@@ -1,9 +1,9 @@
 // regie cache: what is kept of earlier compiles, and why something is not known.
 #include "cache/folder.h"
 
-#include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <memory>
 
 #include "api/compile_options.h"
 #include "cache/cached_compile.h"
@@ -51,13 +51,17 @@ Kernels kernels_in(const CacheFolder& folder) {
   return k;
 }
 
-int list(CacheFolder& folder, bool json) {
-  const bool readable = folder.readable();
-  const auto entries =
-      readable ? ModelStore(CacheFolder::open(folder.path())).list() : std::vector<EntryInfo>();
-  const Kernels kernels = readable ? kernels_in(folder) : Kernels();
+int list(const std::shared_ptr<CacheFolder>& folder, bool json) {
+  std::vector<EntryInfo> entries;
+  Kernels kernels;
+  uint64_t bytes = 0;
+  if (folder->readable()) {
+    entries = ModelStore(folder).list();
+    kernels = kernels_in(*folder);
+    bytes = folder->bytes();
+  }
   if (json) {
-    Json out{{"folder", folder.path()}, {"bytes", readable ? folder.bytes() : 0}};
+    Json out{{"folder", folder->path()}, {"bytes", bytes}};
     out["models"] = Json::array();
     for (const EntryInfo& e : entries) {
       Json parts = Json::array();
@@ -70,7 +74,7 @@ int list(CacheFolder& folder, bool json) {
                                {"parts", std::move(parts)}});
     }
     out["kernels"] = {{"count", kernels.count}, {"bytes", kernels.bytes}};
-    std::fputs((json_text(out) + "\n").c_str(), stdout);
+    std::fputs(json_text(out).c_str(), stdout);
     return 0;
   }
   for (const EntryInfo& e : entries)
@@ -78,8 +82,8 @@ int list(CacheFolder& folder, bool json) {
                 static_cast<unsigned long long>(e.bytes), time_text(e.used_ns).c_str(), e.source.c_str(),
                 summary_of(e).c_str());
   std::printf("%zu models and %llu kernels in %s, %llu bytes in all\n", entries.size(),
-              static_cast<unsigned long long>(kernels.count), folder.path().c_str(),
-              static_cast<unsigned long long>(readable ? folder.bytes() : 0));
+              static_cast<unsigned long long>(kernels.count), folder->path().c_str(),
+              static_cast<unsigned long long>(bytes));
   return 0;
 }
 
@@ -97,7 +101,7 @@ int why(const std::string& model, const po::variables_map& values, bool json) {
     if (!answer->damaged.empty()) out["damaged"] = answer->damaged;
     if (answer->nearest)
       out["nearest"] = {{"key", answer->nearest->digest}, {"source", answer->nearest->source}};
-    std::fputs((json_text(out) + "\n").c_str(), stdout);
+    std::fputs(json_text(out).c_str(), stdout);
     return 0;
   }
   if (answer->in_folder) {
@@ -117,18 +121,21 @@ int why(const std::string& model, const po::variables_map& values, bool json) {
   return 0;
 }
 
-int verify(CacheFolder& folder) {
-  if (!folder.readable()) {
-    std::printf("there is no cache folder that can be read: %s\n", folder.path().c_str());
-    return 0;
-  }
-  const ModelStore models(CacheFolder::open(folder.path()));
+bool can_read(CacheFolder& folder) {
+  if (folder.readable()) return true;
+  std::printf("there is no cache folder that can be read: %s\n", folder.path().c_str());
+  return false;
+}
+
+int verify(const std::shared_ptr<CacheFolder>& folder) {
+  if (!can_read(*folder)) return 0;
+  const ModelStore models(folder);
   const size_t count = models.list().size();
-  const Kernels kernels = kernels_in(folder);
+  const Kernels kernels = kernels_in(*folder);
   std::vector<std::string> wrong = models.verify();
-  for (const std::string& path : KernelStore::verify(folder))
+  for (const std::string& path : KernelStore::verify(*folder))
     wrong.push_back(path + ": the kernel is not as it was written");
-  for (const std::string& path : FileDigests::verify(folder))
+  for (const std::string& path : FileDigests::verify(*folder))
     wrong.push_back(path + ": the file has other bytes than were remembered of it");
   for (const std::string& w : wrong) std::printf("removed: %s\n", w.c_str());
   std::printf("%zu models and %llu kernels read, %zu removed\n", count,
@@ -137,10 +144,7 @@ int verify(CacheFolder& folder) {
 }
 
 int collect(CacheFolder& folder, uint64_t limit) {
-  if (!folder.readable()) {
-    std::printf("there is no cache folder that can be read: %s\n", folder.path().c_str());
-    return 0;
-  }
+  if (!can_read(folder)) return 0;
   const uint64_t before = folder.bytes();
   const size_t removed = folder.shrink(limit);
   std::printf("%zu entries removed; %llu bytes before, %llu now, limit %llu\n", removed,
@@ -182,8 +186,8 @@ int command_cache(const Arguments& arguments) {
   auto cache = cache_options(text("cache"), text("cache-dir"), text("cache-size"));
   if (!cache.ok()) return report(cache.status());
   const auto folder = CacheFolder::open(cache->folder);
-  if (action == "list") return list(*folder, values.count("json"));
-  if (action == "verify") return verify(*folder);
+  if (action == "list") return list(folder, values.count("json"));
+  if (action == "verify") return verify(folder);
   if (action != "gc")
     return report(invalid_input("there is no `regie cache " + action + "`; known are list, why, verify, gc"));
   if (values.count("max-size")) {

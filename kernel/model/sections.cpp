@@ -86,6 +86,10 @@ Layout lay_out(std::span<const Section> sections, uint32_t format_version) {
   return layout;
 }
 
+std::string head_checksum_text(std::span<const std::byte> file) {
+  return file.size() < kHeaderBytes || !looks_like_model_file(file) ? "" : hex(get(file, kChecksumAt, 8));
+}
+
 Status check_sum(uint32_t kind, uint64_t actual, uint64_t expected, const std::string& path) {
   if (actual == expected) return {};
   return corrupt("section " + section_name(kind) + " is damaged: its checksum is " + hex(actual) + ", not " +

@@ -39,6 +39,10 @@ struct Layout {
 };
 Layout lay_out(std::span<const Section> sections, uint32_t format_version);
 
+// 16 digits: the checksum that the header has of itself and the table, and so of all sections; empty if it is
+// no model file. Tells one file from another without reading either.
+std::string head_checksum_text(std::span<const std::byte> file);
+
 // CORRUPT if the checksum of a section is not what the file says.
 Status check_sum(uint32_t kind, uint64_t actual, uint64_t expected, const std::string& path);
 
