@@ -49,9 +49,8 @@ int open_model(const std::string& path, const po::variables_map& values, std::op
   auto pairs = compile_options(values);
   const auto of_session = [](const auto& p) { return p.first == "threads" || p.first == "plugin-path"; };
   if (*offline) std::erase_if(pairs, [](const auto& p) { return p.first == "shape"; });
-  const auto of_cache = [](const auto& p) { return p.first.starts_with("cache"); };
-  const bool recompile =
-      !std::all_of(pairs.begin(), pairs.end(), [&](const auto& p) { return of_session(p) || of_cache(p); });
+  const auto of_compile = [&](const auto& p) { return !of_session(p) && !p.first.starts_with("cache"); };
+  const bool recompile = std::any_of(pairs.begin(), pairs.end(), of_compile);
   opened->compiled = !*offline || recompile;
 
   auto start = Clock::now();
