@@ -48,12 +48,25 @@ std::string describe_count(const std::vector<SchemaOperand>& operands) {
   return std::to_string(least) + " to " + std::to_string(operands.size());
 }
 
-// Checks one side of a node against the schema, binding type keys.
+// Checks one side of a node against the schema, binding type keys. Every node comes here after each stage:
+// words are made only for what is wrong.
 struct SideCheck {
+  struct Place {
+    const char* what;  // "operand", "result"
+    size_t index;
+    const SchemaOperand* schema;
+    std::string text() const {
+      return std::string(what) + " " + std::to_string(index) + " (" + schema->name + ")";
+    }
+  };
+  struct Bound {
+    regie_elem elem;
+    Place by;  // who fixed the key of its schema's type
+  };
   const Graph& graph;
   uint32_t node;
   const OpSchema& op;
-  std::map<std::string, std::pair<regie_elem, std::string>> bound;  // key -> element type and who fixed it
+  std::vector<Bound> bound;
 
   Status wrong(const std::string& message) const {
     return invalid_model(graph.describe_node(node) + ": " + message);
@@ -71,29 +84,33 @@ struct SideCheck {
         // A result that nobody asked for is never missing.
         bool missing = !s.optional && !s.variadic && std::string_view(what) == "operand";
         if (missing || (s.variadic && i < values.size()))
-          return wrong(std::string(what) + " " + std::to_string(i) + " (" + s.name + ") is missing");
+          return wrong(Place{what, i, &s}.text() + " is missing");
         continue;
       }
-      REGIE_TRY(check_type(v, s, std::string(what) + " " + std::to_string(i) + " (" + s.name + ")"));
+      REGIE_TRY(check_type(v, {what, i, &s}));
     }
     return {};
   }
 
-  Status check_type(uint32_t value, const SchemaOperand& s, const std::string& what) {
+  Status check_type(uint32_t value, const Place& place) {
+    const SchemaOperand& s = *place.schema;
     regie_elem elem = graph.value(value).type.elem;
     if (elem == REGIE_ELEM_UNKNOWN || s.type == kAnyType) return {};
     auto key = op.types.find(s.type);
     if (key == op.types.end()) {
       if (elem_from_name(s.type) == elem) return {};
-      return wrong(what + " is " + std::string(elem_name(elem)) + "; it must be " + s.type);
+      return wrong(place.text() + " is " + std::string(elem_name(elem)) + "; it must be " + s.type);
     }
     const std::vector<regie_elem>& allowed = key->second;
     if (std::find(allowed.begin(), allowed.end(), elem) == allowed.end())
-      return wrong(what + " is " + std::string(elem_name(elem)) + "; it may be " + elems(allowed));
-    auto [at, fresh] = bound.emplace(s.type, std::make_pair(elem, what));
-    if (!fresh && at->second.first != elem)
-      return wrong(what + " is " + std::string(elem_name(elem)) + ", but " + at->second.second + " is " +
-                   std::string(elem_name(at->second.first)) + "; both must be the same");
+      return wrong(place.text() + " is " + std::string(elem_name(elem)) + "; it may be " + elems(allowed));
+    for (const Bound& b : bound) {
+      if (b.by.schema->type != s.type) continue;
+      if (b.elem == elem) return {};
+      return wrong(place.text() + " is " + std::string(elem_name(elem)) + ", but " + b.by.text() + " is " +
+                   std::string(elem_name(b.elem)) + "; both must be the same");
+    }
+    bound.push_back({elem, place});
     return {};
   }
 };

@@ -35,13 +35,31 @@ regie_type merge_types(Graph& graph, const regie_type& first, const regie_type& 
 }
 
 bool same_type(const regie_type& a, const regie_type& b) {
-  return a.elem == b.elem && a.container == b.container && a.rank == b.rank && a.format == b.format &&
-         a.origin_format == b.origin_format && (a.rank <= 0 || std::equal(a.dims, a.dims + a.rank, b.dims));
+  return same_shape(a, b) && a.format == b.format && a.origin_format == b.origin_format;
+}
+
+bool same_shape(const regie_type& a, const regie_type& b) {
+  return a.elem == b.elem && a.container == b.container && a.rank == b.rank &&
+         (a.rank <= 0 || std::equal(a.dims, a.dims + a.rank, b.dims));
+}
+
+regie_type with_layout_of(regie_type type, const regie_type& old) {
+  if (old.rank != type.rank) return type;
+  type.format = old.format;
+  type.origin_format = old.origin_format;
+  return type;
 }
 
 bool type_known(const regie_type& type) {
   if (type.elem == REGIE_ELEM_UNKNOWN || type.rank < 0) return false;
   return std::none_of(type.dims, type.dims + type.rank, [](regie_dim d) { return d == REGIE_DIM_UNKNOWN; });
+}
+
+bool lacks_types(const Graph& graph, uint32_t node) {
+  for (uint32_t v : graph.results(node))
+    if (v != REGIE_NONE && graph.value(v).type.rank < 0 && graph.value(v).type.container == REGIE_TENSOR)
+      return true;
+  return false;
 }
 
 }  // namespace regie

@@ -14,7 +14,13 @@ bool types_agree(const regie_type& a, const regie_type& b);
 // expressions.
 regie_type merge_types(Graph& graph, const regie_type& first, const regie_type& second);
 bool same_type(const regie_type& a, const regie_type& b);
+bool same_shape(const regie_type& a, const regie_type& b);  // all but the layout
+// `type`, but lying as `old` does if they have one rank: inference knows shapes, how the bytes lie is a
+// decision.
+regie_type with_layout_of(regie_type type, const regie_type& old);
 // Element type, rank and every dimension are known.
 bool type_known(const regie_type& type);
+// Not even the rank of some result is known.
+bool lacks_types(const Graph& graph, uint32_t node);
 
 }  // namespace regie

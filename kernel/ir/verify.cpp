@@ -251,4 +251,11 @@ Status verify(const Graph& graph, const VerifyOptions& options) {
   return {};
 }
 
+Status verify_given(const Graph& graph, const OpSet& ops) {
+  VerifyOptions options;
+  options.ops = &ops;
+  options.code = options.alias_code = REGIE_INVALID_MODEL;
+  return verify(graph, options);
+}
+
 }  // namespace regie

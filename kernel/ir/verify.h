@@ -24,6 +24,8 @@ struct VerifyOptions {
 // of arguments and results of region 0; no cycle; aliases point to live values of the same space without
 // cycles; data bytes match types. A failure has the node's description.
 Status verify(const Graph& graph, const VerifyOptions& options = {});
+// The same of a graph that a user wrote: what is wrong is an INVALID_MODEL.
+Status verify_given(const Graph& graph, const OpSet& ops);
 // The same but for schemas: what is wrong, or nothing. For graphs that a user wrote.
 std::optional<std::string> find_fault(const Graph& graph);
 

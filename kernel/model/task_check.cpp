@@ -303,8 +303,8 @@ class TaskCheck : ModelCheck {
            !std::equal(whole.dims.begin() + 1, whole.dims.end(), part.dims.begin(), part.dims.end())))
         return bad(name + " is not made of what its program gives");
       if (late && (t.results[i].kind != Arg::kBuffer || t.results[i].offset != 0 ||
-                   !late_.buffer(t.results[i].index)))
-        return bad(name + " varies in size, but has no buffer of its own for that");
+                   !late_.buffer(t.results[i].index) || space_of(t.results[i]) != 0))
+        return bad(name + " varies in size, but has no buffer of its own in the host's memory for that");
     }
     return {};
   }

@@ -76,7 +76,9 @@ Result<std::unique_ptr<Graph>> read_graph(CompileState& state, const std::string
                                 std::span<const int64_t> dims) -> Result<Tensor> {
     return portable_constant(*model, digest, elem, dims);
   };
-  return parse(model->portable_graph, path + " (portable graph)", parse_options);
+  REGIE_ASSIGN(auto graph, parse(model->portable_graph, path + " (portable graph)", parse_options));
+  REGIE_TRY(verify_given(*graph, *state.ops).while_doing("verifying the portable graph"));
+  return graph;
 }
 
 // A text graph may say where values lie. Whether they may lie there shows when the schedule and the engines
@@ -104,13 +106,7 @@ Result<Compiled> compile_in(CompileState& state, const Pipeline& pipeline, const
   REGIE_ASSIGN(state.graph, read_graph(state, path, bytes));
   state.ledger.operators_imported = state.graph->live_node_count();
   state.aliases_given = has_aliases(*state.graph);
-  VerifyOptions verify_options;
-  verify_options.ops = state.ops.get();
-  verify_options.code = verify_options.alias_code = REGIE_INVALID_MODEL;
-  if (options.verify) {
-    REGIE_TRY(verify(*state.graph, verify_options).while_doing("verifying the imported graph"));
-    if (std::getenv("REGIE_VERIFY_TEXT")) REGIE_TRY(check_round_trip(*state.graph));
-  }
+  if (options.verify && std::getenv("REGIE_VERIFY_TEXT")) REGIE_TRY(check_round_trip(*state.graph));
   keep_portable(state);
   REGIE_TRY(state.open_engines());
   state.bind_symbols();
@@ -165,14 +161,12 @@ Result<std::string> optimise_text(const std::shared_ptr<PluginHost>& plugins, st
     state.ops = ops;
     state.source = file_name;
     state.graph = std::move(graph);
-    VerifyOptions verify_options;
-    verify_options.ops = ops.get();
-    verify_options.code = verify_options.alias_code = REGIE_INVALID_MODEL;
     state.aliases_given = has_aliases(*state.graph);
-    REGIE_TRY(in_file(verify(*state.graph, verify_options), file_name));
-    verify_options.shapes_known = true;
+    REGIE_TRY(in_file(verify_given(*state.graph, *ops), file_name));
+    VerifyOptions with_shapes;
+    with_shapes.shapes_known = true;
     GraphProperties initial;
-    if (verify(*state.graph, verify_options).ok()) initial.names.push_back("shapes-known");
+    if (verify(*state.graph, with_shapes).ok()) initial.names.push_back("shapes-known");
     REGIE_ASSIGN(state.target, load_target(*plugins, options.target));
     REGIE_TRY(state.open_engines());
     state.bind_symbols();

@@ -51,6 +51,7 @@ class ModelEmitter {
   uint32_t add_kernel(const CompiledKernel& k, uint32_t device);
   // A view's task does nothing: its result lies on its operand's bytes.
   bool skipped(uint32_t node);
+  Result<bool> no_task(uint32_t node) const;
   bool lies_in(uint32_t value, uint32_t whole) const;
 
   CompileState& state_;

@@ -122,6 +122,13 @@ bool ModelEmitter::skipped(uint32_t node) {
   return true;
 }
 
+// A view whose shape the run has to tell is a task all the same.
+Result<bool> ModelEmitter::no_task(uint32_t node) const {
+  if (!views_.count(node)) return false;
+  REGIE_ASSIGN(const std::vector<PluginOpSet::LateDim> late, state_.ops->late_dims(g_, node));
+  return late.empty();
+}
+
 uint32_t ModelEmitter::add_kernel(const CompiledKernel& k, uint32_t device) {
   Hasher h;
   h.text(k.format).text(k.name).text(k.blob).number(k.flags);
@@ -238,8 +245,8 @@ Status ModelEmitter::emit_region(uint32_t region, ModelProgram* program) {
     for (uint32_t w : t.waits) waits.insert(waits.end(), ends[w].begin(), ends[w].end());
     std::sort(waits.begin(), waits.end());
     waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
-    REGIE_ASSIGN(const std::vector<PluginOpSet::LateDim> late, state_.ops->late_dims(g_, t.node));
-    if (views_.count(t.node) && late.empty()) {
+    REGIE_ASSIGN(const bool idle, no_task(t.node));
+    if (idle) {
       ends[i] = waits;
       if (stream.last != REGIE_NONE) ends[i].push_back(stream.last);
       stream.waits = std::move(waits);  // its stream goes on only after them

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "ir/types.h"
+#include "ir/verify.h"
 #include "model/check.h"
 #include "passes/import_build.h"
 #include "text/text.h"
@@ -15,13 +17,6 @@ constexpr uint64_t kProbeBytes = 4096;
 
 bool is_text(const std::string& path) {
   return path.size() >= 3 && path.compare(path.size() - 3, 3, ".rg") == 0;
-}
-
-bool untyped(const Graph& graph, uint32_t node) {
-  for (uint32_t v : graph.results(node))
-    if (v != REGIE_NONE && graph.value(v).type.rank < 0 && graph.value(v).type.container == REGIE_TENSOR)
-      return true;
-  return false;
 }
 
 // Types that the text leaves out. Regions before the node that owns them, whose results depend on theirs.
@@ -47,7 +42,7 @@ Status infer_missing(Graph& graph, const OpSet& ops, const std::string& path) {
     const uint32_t id = top.node;
     top = {n.next, false};
     Status s = ops.check(graph, id);
-    if (s.ok() && untyped(graph, id)) s = ops.infer(graph, id);
+    if (s.ok() && lacks_types(graph, id)) s = ops.infer(graph, id);
     if (!s.ok()) return Status::error(s.code(), s.message(), path + ": " + graph.describe_node(id));
   }
   return {};
@@ -63,6 +58,8 @@ Result<std::unique_ptr<Graph>> import_text(const OpSet& ops, std::string_view te
   parse_options.max_depth = kMaxProgramDepth;
   REGIE_ASSIGN(std::unique_ptr<Graph> graph, parse(text, path, parse_options));
   REGIE_TRY(infer_missing(*graph, ops, path));
+  Status s = verify_given(*graph, ops);
+  if (!s.ok()) return std::move(s.set_where(path)).while_doing("verifying the imported graph");
   return graph;
 }
 

@@ -22,7 +22,7 @@ using ImportOptions = std::vector<std::pair<std::string, std::string>>;
 
 // A file of any frontend, or a text graph (.rg). Weights stay in the mapped files where their alignment
 // allows; the graph keeps the mappings. `external_files` gets the names, sorted, of the files beside it that
-// were read. Every failure names the file.
+// were read. The graph has been verified. Every failure names the file.
 Result<std::unique_ptr<Graph>> import_model(PluginHost& host, const OpSet& ops, const std::string& path,
                                             const ImportOptions& options = {},
                                             std::vector<std::string>* external_files = nullptr);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "ir/edit.h"
+#include "ir/types.h"
 #include "passes/known_content.h"
 #include "passes/region_types.h"
 #include "ir/structural.h"
@@ -210,13 +211,7 @@ Status PluginOpSet::infer(Graph& graph, uint32_t node) const {
                                print_type(graph, graph.value(n.results[i]).type) + ", but is " +
                                print_type(graph, r.types[i]),
                            graph.describe_node(node));
-    // How the bytes lie is a decision, which inference knows nothing of.
-    const regie_type& old = graph.value(n.results[i]).type;
-    if (old.rank == r.types[i].rank) {
-      r.types[i].format = old.format;
-      r.types[i].origin_format = old.origin_format;
-    }
-    graph.set_type(n.results[i], r.types[i]);
+    graph.set_type(n.results[i], with_layout_of(r.types[i], graph.value(n.results[i]).type));
     if (r.has_content[i]) graph.set_content(n.results[i], r.contents[i]);
   }
   return {};

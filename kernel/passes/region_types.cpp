@@ -13,12 +13,6 @@ namespace regie {
 
 namespace {
 
-// All but the layout, which is a decision.
-bool same_shape(const regie_type& a, const regie_type& b) {
-  return a.elem == b.elem && a.container == b.container && a.rank == b.rank &&
-         (a.rank <= 0 || std::equal(a.dims, a.dims + a.rank, b.dims));
-}
-
 bool same_content(const regie_value& a, const regie_value& b) {
   return a.content_count == b.content_count && (a.content != nullptr) == (b.content != nullptr) &&
          (!a.content || std::equal(a.content, a.content + a.content_count, b.content));
@@ -28,12 +22,7 @@ bool same_content(const regie_value& a, const regie_value& b) {
 bool hand_in(Graph& graph, uint32_t argument, const regie_type& type) {
   const regie_type& old = graph.value(argument).type;
   if (same_shape(old, type)) return false;
-  regie_type fresh = type;
-  if (old.rank == type.rank) {
-    fresh.format = old.format;
-    fresh.origin_format = old.origin_format;
-  }
-  graph.set_type(argument, fresh);
+  graph.set_type(argument, with_layout_of(type, old));
   return true;
 }
 
@@ -50,11 +39,9 @@ void forget_inside(Graph& graph, uint32_t region) {
     }
 }
 
-bool lacks_types(const Graph& graph, uint32_t region) {
+bool lacks_types_inside(const Graph& graph, uint32_t region) {
   for (uint32_t n = graph.region(region).first; n != REGIE_NONE; n = graph.node(n).next)
-    for (uint32_t v : graph.results(n))
-      if (v != REGIE_NONE && graph.value(v).type.rank < 0 && graph.value(v).type.container == REGIE_TENSOR)
-        return true;
+    if (lacks_types(graph, n)) return true;
   return false;
 }
 
@@ -228,13 +215,7 @@ class LoopTypes {
   }
 
   void set_result(uint32_t index, const regie_type& type) {
-    const regie_type& old = g_.value(n_.results[index]).type;
-    regie_type fresh = type;
-    if (old.rank == type.rank) {
-      fresh.format = old.format;
-      fresh.origin_format = old.origin_format;
-    }
-    g_.set_type(n_.results[index], fresh);
+    g_.set_type(n_.results[index], with_layout_of(type, g_.value(n_.results[index]).type));
   }
 
   regie_dim trips() {
@@ -299,7 +280,7 @@ Status infer_captures(Graph& graph, uint32_t node, const OpSet& ops) {
       graph.set_content(argument, std::vector<regie_dim>(v.content, v.content + v.content_count));
       changed = true;
     }
-    if (changed || lacks_types(graph, region)) REGIE_TRY(infer_inside(graph, region, ops));
+    if (changed || lacks_types_inside(graph, region)) REGIE_TRY(infer_inside(graph, region, ops));
   }
   return {};
 }

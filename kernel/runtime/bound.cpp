@@ -31,7 +31,7 @@ class Binder {
       to.kind = Arg::kOutput;
       to.index = o;
       to.type = model_.outputs[o].type;
-      REGIE_ASSIGN(Transfer t, transfer(source, to));
+      Transfer t = transfer(tensor(source, REGIE_NONE), source, tensor(to, REGIE_NONE), to);
       if (b.late) {
         b.late->own_args.push_back(std::make_unique<Arg>(to));
         b.late->outputs.push_back(
@@ -156,63 +156,44 @@ class Binder {
 
   uint32_t space_of(const Arg& a) const { return a.kind == Arg::kBuffer ? model_.buffers[a.index].space : 0; }
 
-  Result<Transfer> transfer(const Arg& from, const Arg& to) {
-    Transfer t;
-    t.from = tensor(from, REGIE_NONE);
-    t.to = tensor(to, REGIE_NONE);
-    const uint32_t a = space_of(from), b = space_of(to);
-    if (!core_.host_visible(a)) t.from_stream = any_stream(model_.spaces[a].device);
-    if (!core_.host_visible(b)) t.to_stream = any_stream(model_.spaces[b].device);
-    if (t.from_stream && t.to_stream && t.from_stream != t.to_stream) t.staging.resize(t.from->bytes);
-    return t;
+  // NULL: the host can touch it.
+  RunStream* stream_to(const Arg& a) const {
+    const uint32_t space = space_of(a);
+    return core_.host_visible(space) ? nullptr : any_stream(model_.spaces[space].device);
+  }
+
+  Transfer transfer(const regie_tensor* from, const Arg& from_arg, regie_tensor* to,
+                    const Arg& to_arg) const {
+    return {from, to, stream_to(from_arg), stream_to(to_arg), {}};
+  }
+
+  // A copy from an argument to the host's own memory.
+  Transfer to_host(const Arg& from, regie_elem elem, void* to, uint64_t bytes, LateStep* late) {
+    regie_tensor* slot = tensor(from, REGIE_NONE);
+    if (late) late->operands.push_back({slot, &from});
+    bound_->tensors_.push_back({elem, 0, 0, nullptr, nullptr, to, bytes});
+    return {slot, &bound_->tensors_.back(), stream_to(from), nullptr, {}};
   }
 
   Status branch(const ModelTask& task, Step* s) {
     s->kind = Step::kIf;
     if (s->late) s->late->kind = Step::kIf;
-    regie_tensor* condition = tensor(task.operands[0], REGIE_NONE);
-    s->condition.from = condition;
-    if (s->late) s->late->operands.push_back({condition, &task.operands[0]});
-    bound_->tensors_.push_back({REGIE_BOOL, 0, 0, nullptr, nullptr, &bound_->flag, 1});
-    s->condition.to = &bound_->tensors_.back();
-    const uint32_t space = space_of(task.operands[0]);
-    if (!core_.host_visible(space)) s->condition.from_stream = any_stream(model_.spaces[space].device);
+    s->condition = to_host(task.operands[0], REGIE_BOOL, &bound_->flag, 1, s->late);
     for (size_t b = 0; b < 2; ++b) {
       s->programs[b] = task.programs[b];
       for (size_t i = 0; i < task.results.size(); ++i) {
         if (task.results[i].kind == Arg::kNone) continue;
-        REGIE_ASSIGN(Transfer t, transfer(task.program_results[b][i], task.results[i]));
+        const Arg &given = task.program_results[b][i], &result = task.results[i];
+        regie_tensor* from = tensor(given, REGIE_NONE);
+        regie_tensor* to = tensor(result, REGIE_NONE);
         if (s->late) {
-          s->late->from[b].push_back({const_cast<regie_tensor*>(t.from), &task.program_results[b][i]});
-          s->late->to[b].push_back({t.to, &task.results[i]});
+          s->late->from[b].push_back({from, &given});
+          s->late->to[b].push_back({to, &result});
         }
-        s->results[b].push_back(std::move(t));
+        s->results[b].push_back(transfer(from, given, to, result));
       }
     }
     return {};
-  }
-
-  // A copy from an argument to the host's own memory.
-  Transfer to_host(const Arg& from, regie_elem elem, void* to, uint64_t bytes, Step* s) {
-    Transfer t;
-    regie_tensor* slot = tensor(from, REGIE_NONE);
-    t.from = slot;
-    if (s && s->late) s->late->operands.push_back({slot, &from});
-    bound_->tensors_.push_back({elem, 0, 0, nullptr, nullptr, to, bytes});
-    t.to = &bound_->tensors_.back();
-    const uint32_t space = space_of(from);
-    if (!core_.host_visible(space)) t.from_stream = any_stream(model_.spaces[space].device);
-    return t;
-  }
-
-  Transfer transfer(regie_tensor* from, const Arg& from_arg, regie_tensor* to, const Arg& to_arg) {
-    Transfer t;
-    t.from = from;
-    t.to = to;
-    const uint32_t a = space_of(from_arg), b = space_of(to_arg);
-    if (!core_.host_visible(a)) t.from_stream = any_stream(model_.spaces[a].device);
-    if (!core_.host_visible(b)) t.to_stream = any_stream(model_.spaces[b].device);
-    return t;
   }
 
   Status loop(const ModelTask& task, Step* s) {
@@ -222,9 +203,10 @@ class Binder {
     s->loop = std::make_unique<LoopPlan>();
     LoopPlan& l = *s->loop;
     const std::vector<Arg>&state = task.program_arguments, &given = task.program_results[0];
-    if (task.operands[0].kind != Arg::kNone) l.trips = to_host(task.operands[0], REGIE_I64, &l.count, 8, s);
+    if (task.operands[0].kind != Arg::kNone)
+      l.trips = to_host(task.operands[0], REGIE_I64, &l.count, 8, s->late);
     if (task.operands[1].kind != Arg::kNone)
-      s->condition = to_host(task.operands[1], REGIE_BOOL, &bound_->flag, 1, s);
+      s->condition = to_host(task.operands[1], REGIE_BOOL, &bound_->flag, 1, s->late);
     if (state[0].kind != Arg::kNone) l.number = tensor(state[0], REGIE_NONE);
     if (state[1].kind != Arg::kNone) l.condition = tensor(state[1], REGIE_NONE);
     l.goes_on = to_host(given[0], REGIE_BOOL, &bound_->flag, 1, nullptr);

@@ -29,7 +29,7 @@ struct Transfer {
   regie_tensor* to = nullptr;
   RunStream* from_stream = nullptr;  // NULL: the host can read it
   RunStream* to_stream = nullptr;    // NULL: the host can write it
-  std::vector<std::byte> staging;    // between two devices
+  std::vector<std::byte> staging;    // between two devices; as large as was ever needed
 };
 
 struct Step;

@@ -13,16 +13,16 @@ namespace {
 constexpr size_t kMostTimes = 1 << 20;   // of one run: what a long loop takes after that is not kept
 constexpr uint64_t kNever = UINT64_MAX;  // a time stamp that no device has written
 
+// What a stream calls before and after a copy that its device does not time.
+void stamp(void* place) { *static_cast<uint64_t*>(place) = host_ns(); }
+
+}  // namespace
+
 uint64_t host_ns() {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
                                    std::chrono::steady_clock::now().time_since_epoch())
                                    .count());
 }
-
-// What a stream calls before and after a copy that its device does not time.
-void stamp(void* place) { *static_cast<uint64_t*>(place) = host_ns(); }
-
-}  // namespace
 
 Status RunState::execute(Bound& bound) {
   issued_.clear();
@@ -152,6 +152,7 @@ Status RunState::transfer(Transfer& t) {
   if (!t.from_stream) return copy(*t.to_stream, REGIE_COPY_TO_DEVICE, t.to->data, t.from->data);
   if (!t.to_stream) return copy(*t.from_stream, REGIE_COPY_FROM_DEVICE, t.to->data, t.from->data);
   if (t.from_stream == t.to_stream) return copy(*t.from_stream, REGIE_COPY_INSIDE, t.to->data, t.from->data);
+  if (t.staging.size() < bytes) t.staging.resize(bytes);
   REGIE_TRY(copy(*t.from_stream, REGIE_COPY_FROM_DEVICE, t.staging.data(), t.from->data));
   return copy(*t.to_stream, REGIE_COPY_TO_DEVICE, t.to->data, t.staging.data());
 }

@@ -262,8 +262,6 @@ Status RunState::hand_over(Bound& bound, Step& step, size_t branch) {
       if (task.results[i].kind != Arg::kNone) shapes[i] = late.dims(task.program_results[branch][i].type);
     REGIE_TRY(bind_results(bound, task, shapes));
     for (const LateSlot& slot : l.to[branch]) REGIE_TRY(late.place(slot, true));
-    for (Transfer& t : step.results[branch])
-      if (t.from_stream && t.to_stream && t.from_stream != t.to_stream) t.staging.resize(t.from->bytes);
     return {};
   };
   Status status = hand();
@@ -273,10 +271,7 @@ Status RunState::hand_over(Bound& bound, Step& step, size_t branch) {
 Status RunState::ready_output(Bound& bound, size_t index) {
   auto& [from, to] = bound.late->outputs[index];
   REGIE_TRY(bound.late->place(from, false));
-  REGIE_TRY(bound.late->place(to, true));
-  Transfer& t = bound.outputs[index];
-  if (t.from_stream && t.to_stream && t.from_stream != t.to_stream) t.staging.resize(t.from->bytes);
-  return {};
+  return bound.late->place(to, true);
 }
 
 Result<void*> RunState::find_output(uint32_t o, uint64_t bytes) {

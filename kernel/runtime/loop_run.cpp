@@ -1,22 +1,11 @@
 // Loops: what the host does before, between and after the iterations. Shapes that stay the same were prepared
 // with the model's; where they vary, symbols are bound anew and memory is found at each iteration (late.h).
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 #include "runtime/run_state.h"
 
 namespace regie {
-
-namespace {
-
-uint64_t host_ns() {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   std::chrono::steady_clock::now().time_since_epoch())
-                                   .count());
-}
-
-}  // namespace
 
 Status RunState::run_loop(Bound& bound, Step& step) {
   if (profiling_) {
@@ -179,12 +168,9 @@ Status RunState::place_given(Bound& bound, Step& step) {
 Status RunState::renew_homes(Bound& bound, Step& step) {
   auto renew = [&]() -> Status {
     REGIE_TRY(bind_carried(bound, step, false));
-    for (LoopPlan::Carried& c : step.loop->carried) {
+    for (LoopPlan::Carried& c : step.loop->carried)
       // What is there already has the size that it had.
       if (c.end.from) REGIE_TRY(bound.late->place_again(c.home));
-      Transfer& t = c.end;
-      if (t.from_stream && t.to_stream && t.from_stream != t.to_stream) t.staging.resize(t.from->bytes);
-    }
     return {};
   };
   Status status = renew();

@@ -20,6 +20,8 @@ struct OutputMemory {
   uint64_t bytes = 0;
 };
 
+uint64_t host_ns();  // steady_clock, as all times of a profile are
+
 class RunState {
  public:
   static Result<std::unique_ptr<RunState>> make(SessionCore* core);
