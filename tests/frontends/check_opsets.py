@@ -21,7 +21,7 @@ import opset_cases
 import opset_old_cases
 from opset_cases import Case, f32, i64
 
-OPSETS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28]
+OPSETS = range(1, 29)
 NEWEST_OF_RUNTIME = 21
 
 

@@ -317,7 +317,6 @@ def loss(results):
     return [Case({"x": f32(3, 4), "t": classes}, {"w": np.abs(f32(4))}, results), Case({"x": f32(3, 4), "t": classes}, outputs=results, reduction="none"), Case({"x": f32(3, 4), "t": classes}, outputs=1, ignore_index=0)]
 
 
-# By operator: the first operator set of the oldest version that is read, and its cases there.
 def causal_conv(v):
     x, w, b, past = f32(2, 3, 6), f32(3, 1, 4), f32(3), f32(2, 3, 3)
     return [Case({"x": x}, {"w": w}, outputs=2), Case({"x": x}, {"w": w, "b": b, "past": past}, outputs=2, activation="silu"),
@@ -369,6 +368,7 @@ def multinomial(v):
     return [Case({"x": x}, expected=[want.astype(np.int32)], sample_size=7, seed=9.0), Case({"x": x}, expected=[want], sample_size=7, seed=9.0, dtype=TensorProto.INT64)]
 
 
+# By operator: the first operator set of the oldest version that is read, and its cases there.
 OPERATORS = {
     "Multinomial": (7, multinomial),
     "CausalConvWithState": (27, causal_conv), "LinearAttention": (27, linear_attention), "TfIdfVectorizer": (9, ngrams), "DeformConv": (19, deform_conv),

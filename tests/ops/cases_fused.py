@@ -72,7 +72,6 @@ def quantised_products(writer, v):
             nodes.append(helper.make_node("MatMul", ["xd", weight], ["q" if bias is not None else "p"]))
             if bias is not None:
                 nodes.append(helper.make_node("Add", ["q", "x6"], ["p"]))
-        last = "p"
         activation = v.choose([None, "Relu", "LeakyRelu", "Clip"])
         if activation == "Clip":
             nodes += [helper.make_node("Constant", [], ["low"], value_float=-3.0),

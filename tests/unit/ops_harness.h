@@ -64,6 +64,12 @@ struct Region {
 
 using Attrs = std::vector<AttrValue>;  // in any order
 
+inline AttrValue whole(const char* name, int64_t v) { return AttrValue::integer(name, v); }
+inline AttrValue list(const char* name, std::vector<int64_t> v) {
+  return AttrValue::integers(name, std::move(v));
+}
+inline Operand f32(std::vector<regie_dim> dims) { return Operand::of(REGIE_F32, std::move(dims)); }
+
 Inferred infer(const std::string& op, const Attrs& attrs, const std::vector<Operand>& operands,
                uint32_t results, DimTable& dims, const std::vector<Region>& regions = {});
 

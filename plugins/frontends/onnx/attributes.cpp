@@ -87,6 +87,13 @@ uint32_t kind_number(char letter) {
   }
 }
 
+Attribute named(std::string name, uint32_t kind) {
+  Attribute a;
+  a.name = std::move(name);
+  a.kind = kind;
+  return a;
+}
+
 }  // namespace
 
 double shortest(float value) {
@@ -113,18 +120,26 @@ Kind kind_of(const wire::Attribute& a) {
 }
 
 Attribute Attribute::integer(std::string name, int64_t value) {
-  Attribute a;
-  a.name = std::move(name);
-  a.kind = REGIE_ATTR_INT;
+  Attribute a = named(std::move(name), REGIE_ATTR_INT);
   a.i = value;
   return a;
 }
 
+Attribute Attribute::number(std::string name, double value) {
+  Attribute a = named(std::move(name), REGIE_ATTR_FLOAT);
+  a.f = value;
+  return a;
+}
+
 Attribute Attribute::text(std::string name, std::string value) {
-  Attribute a;
-  a.name = std::move(name);
-  a.kind = REGIE_ATTR_STRING;
+  Attribute a = named(std::move(name), REGIE_ATTR_STRING);
   a.s = std::move(value);
+  return a;
+}
+
+Attribute Attribute::list(std::string name, std::vector<int64_t> values) {
+  Attribute a = named(std::move(name), REGIE_ATTR_INTS);
+  a.ints = std::move(values);
   return a;
 }
 

@@ -25,7 +25,9 @@ struct Attribute {
   TensorData tensor;
 
   static Attribute integer(std::string name, int64_t value);
+  static Attribute number(std::string name, double value);
   static Attribute text(std::string name, std::string value);
+  static Attribute list(std::string name, std::vector<int64_t> values);
 };
 
 class Attributes {

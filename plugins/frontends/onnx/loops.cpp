@@ -199,26 +199,13 @@ std::vector<int64_t> list_of(Translation& t, const char* name, size_t count) {
   return *given;
 }
 
-uint32_t scalar_constant(Translation& t, int64_t value, std::string_view name) {
-  TensorData data = integers({value});
-  data.dims.clear();
-  return t.constant(data, name);
-}
-
-int64_t axis_in(Translation& t, int64_t axis, int64_t rank, const char* what) {
-  if (axis < -rank || axis >= rank)
-    t.context.invalid(std::string(what) + " " + std::to_string(axis) + " is not an axis of " +
-                      std::to_string(rank));
-  return axis < 0 ? axis + rank : axis;
-}
-
 // The length of a scanned operand's axis.
 uint32_t length_of(Translation& t, uint32_t value, int64_t axis) {
   const Translation::Type type = t.type(value);
   if (const regie_dim d = type.dims[static_cast<size_t>(axis)]; d >= 0)
-    return scalar_constant(t, d, "length");
+    return t.constant(integer(d), "length");
   const uint32_t shape = t.make("Shape", {value});
-  return t.make("Gather", {shape, scalar_constant(t, axis, "axis")}, {Attribute::integer("axis", 0)});
+  return t.make("Gather", {shape, t.constant(integer(axis), "axis")}, {Attribute::integer("axis", 0)});
 }
 
 }  // namespace
@@ -257,7 +244,7 @@ ScanNode scan_node(Builder& builder, Translation& t, const Scope& scope, const B
   for (size_t k = 0; k < scanned; ++k) {
     const uint32_t value = t.operand(states + k);
     const Translation::Type type = t.type(value);
-    axes[k] = axis_in(t, axes[k], type.rank, "scan_input_axes:");
+    axes[k] = normal_axis(t, axes[k], type.rank, "scan_input_axes:");
     if (k == 0) trips = length_of(t, value, axes[0]);
     if (const regie_dim d = type.dims[static_cast<size_t>(axes[k])]; d >= 0) {
       if (length >= 0 && length != d)
@@ -266,7 +253,8 @@ ScanNode scan_node(Builder& builder, Translation& t, const Scope& scope, const B
       length = d;
     }
     places.push_back(region.capture(value, node.input(static_cast<int>(states + k))));
-    if (directions[k] != 0 && last == REGIE_NONE) last = t.make("Sub", {trips, scalar_constant(t, 1, "one")});
+    if (directions[k] != 0 && last == REGIE_NONE)
+      last = t.make("Sub", {trips, t.constant(integer(1), "one")});
   }
   const size_t last_place = last == REGIE_NONE ? LoopRegion::kDirect : region.capture(last, "last");
 
@@ -298,28 +286,21 @@ ScanNode scan_node(Builder& builder, Translation& t, const Scope& scope, const B
   return out;
 }
 
-// A collected value as the node's attributes want it; `value` itself where they want nothing.
-uint32_t ScanNode::arranged(Translation& t, size_t which, uint32_t value, std::string_view* op,
-                            std::vector<uint32_t>* in, std::vector<Attribute>* attrs) const {
+std::optional<ScanNode::Arrangement> ScanNode::arrangement(Translation& t, size_t which,
+                                                           uint32_t value) const {
   const int64_t rank = t.type(value).rank;
-  const int64_t axis = axis_in(t, axes[which], rank, "scan_output_axes:");
-  op->remove_suffix(op->size());
-  if (directions[which] != 0) {
-    *op = "Slice";
-    *in = {value, t.constant(integers({-1}), "starts"), t.constant(integers({INT64_MIN}), "ends"),
-           t.constant(integers({0}), "axes"), t.constant(integers({-1}), "steps")};
-    attrs->clear();
-  }
-  if (axis == 0) return value;
-  if (!op->empty()) value = t.make(*op, *in);
-  Attribute perm;
-  perm.name = "perm";
-  perm.kind = REGIE_ATTR_INTS;
-  for (int64_t i = 0; i < rank; ++i) perm.ints.push_back(i < axis ? i + 1 : i == axis ? 0 : i);
-  *op = "Transpose";
-  *in = {value};
-  *attrs = {perm};
-  return value;
+  const int64_t axis = normal_axis(t, axes[which], rank, "scan_output_axes:");
+  std::optional<Arrangement> last;
+  if (directions[which] != 0)
+    last = {"Slice",
+            {value, t.constant(integers({-1}), "starts"), t.constant(integers({INT64_MIN}), "ends"),
+             t.constant(integers({0}), "axes"), t.constant(integers({-1}), "steps")},
+            {}};
+  if (axis == 0) return last;
+  if (last) value = t.make(last->op, last->in);
+  std::vector<int64_t> perm;
+  for (int64_t i = 0; i < rank; ++i) perm.push_back(i < axis ? i + 1 : i == axis ? 0 : i);
+  return Arrangement{"Transpose", {value}, {Attribute::list("perm", perm)}};
 }
 
 }  // namespace regie::onnx

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -68,9 +69,13 @@ struct LoopNode {
 struct ScanNode {
   LoopNode loop;
   std::vector<int64_t> axes, directions;  // of what is collected
-  // The node (op empty: none) that brings collected value `which` into its order and onto its axis.
-  uint32_t arranged(Translation& t, size_t which, uint32_t value, std::string_view* op,
-                    std::vector<uint32_t>* in, std::vector<Attribute>* attrs) const;
+  struct Arrangement {
+    std::string_view op;
+    std::vector<uint32_t> in;
+    std::vector<Attribute> attributes;
+  };
+  // The node that brings collected value `which` into its order and onto its axis, where one is needed.
+  std::optional<Arrangement> arrangement(Translation& t, size_t which, uint32_t value) const;
 };
 
 LoopNode loop_node(Builder& builder, Translation& t, const Scope& scope, const Body& outer, uint32_t index);

@@ -90,12 +90,10 @@ class NodeTranslation final : public Translation {
     for (size_t i = 0; i < count; ++i) {
       if (omitted[i]) continue;
       uint32_t value = results[i];
-      std::string_view op;
-      std::vector<uint32_t> in;
-      std::vector<Attribute> attrs;
       const std::string& name = ref.node->output(static_cast<int>(i));
-      if (i >= states) scan.arranged(*this, i - states, value, &op, &in, &attrs);
-      if (!op.empty()) builder_.node(op, ref, in, attrs, {}, {sdk::str(name)}, {0}, &value);
+      if (i >= states)
+        if (const auto last = scan.arrangement(*this, i - states, value))
+          builder_.node(last->op, ref, last->in, last->attributes, {}, {sdk::str(name)}, {0}, &value);
       builder_.bind(scope_, name, value);
     }
   }
@@ -135,19 +133,12 @@ class NodeTranslation final : public Translation {
       case REGIE_ATTR_INTS:
         return integers(a.ints);
       case REGIE_ATTR_INT:
-        t = integers({a.i});
-        t.dims.clear();
-        return t;
+        return integer(a.i);
       case REGIE_ATTR_FLOAT:
         scalar(REGIE_F32, a.f, &t);
         return t;
-      case REGIE_ATTR_FLOATS: {
-        t.elem = REGIE_F32;
-        t.dims = {static_cast<int64_t>(a.floats.size())};
-        auto* to = static_cast<float*>(t.allocate(a.floats.size() * sizeof(float)));
-        for (double f : a.floats) *to++ = static_cast<float>(f);
-        return t;
-      }
+      case REGIE_ATTR_FLOATS:
+        return floats(a.floats);
       default:
         t.elem = REGIE_STRING;
         if (a.kind == REGIE_ATTR_STRING) {

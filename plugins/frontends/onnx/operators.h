@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -98,6 +99,15 @@ class Translation {
   }
   uint32_t operand(size_t i) const { return i < operands.size() ? operands[i] : REGIE_NONE; }
 };
+
+// What several translations need.
+std::vector<int64_t> required_integers(Translation&, std::string_view attribute);
+// A scalar constant of the type of `like`.
+uint32_t scalar_like(Translation&, uint32_t like, double value, std::string_view suffix);
+// The first element of a constant as whole_at has it; nothing if the value is no constant, or empty.
+std::optional<int64_t> known_number(const Translation&, uint32_t value);
+// Axis -rank..rank-1 as 0..rank-1; INVALID_MODEL if it is outside.
+int64_t normal_axis(Translation&, int64_t axis, int64_t rank, std::string_view what = "axis");
 
 void same(Translation&);
 void same_but_precision(Translation&);

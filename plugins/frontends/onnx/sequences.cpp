@@ -11,10 +11,9 @@ namespace regie::onnx {
 
 namespace {
 
-constexpr Translate kTakers[] = {sequence_construct,   sequence_empty,    sequence_insert,
-                                 sequence_erase,       sequence_at,       sequence_length,
-                                 concat_from_sequence, split_to_sequence, optional_has_element,
-                                 optional_get_element, identity};
+constexpr Translate kTakers[] = {
+    sequence_construct, sequence_empty,       sequence_insert,   sequence_erase,       sequence_at,
+    sequence_length,    concat_from_sequence, split_to_sequence, optional_has_element, identity};
 
 Sequence& sequence_operand(Translation& t, size_t i) {
   if (!is_sequence(t.operand(i)))
@@ -25,12 +24,6 @@ Sequence& sequence_operand(Translation& t, size_t i) {
     s.make = nullptr;
   }
   return s;
-}
-
-TensorData scalar_integer(int64_t value) {
-  TensorData data = integers({value});
-  data.dims.clear();
-  return data;
 }
 
 uint32_t iota(Translation& t, int64_t first, int64_t count, const char* name) {
@@ -53,25 +46,23 @@ struct Position {
 Position position_of(Translation& t, size_t operand, int64_t count, int64_t last, int64_t fallback) {
   const uint32_t value = t.operand(operand);
   if (value == REGIE_NONE) return {true, fallback, REGIE_NONE};
-  const regie_tensor* data = t.data(value);
-  double number = 0;
-  if (!data || data->bytes == 0 || !number_at(*data, 0, &number)) return {false, 0, value};
-  auto at = static_cast<int64_t>(number);
-  if (at < -count || at > last)
-    t.context.invalid("position " + std::to_string(at) + " is outside of a sequence of " +
+  const std::optional<int64_t> at = known_number(t, value);
+  if (!at) return {false, 0, value};
+  if (*at < -count || *at > last)
+    t.context.invalid("position " + std::to_string(*at) + " is outside of a sequence of " +
                       std::to_string(count) + (count == 1 ? " element" : " elements"));
-  return {true, at < 0 ? at + count : at, value};
+  return {true, *at < 0 ? *at + count : *at, value};
 }
 
 // The position at run time as a scalar i64 from 0 on; one that is outside fails there, as an index into a
 // list of `last + 1`.
 uint32_t normal_position(Translation& t, const Position& p, int64_t count, int64_t last) {
-  if (p.known) return t.constant(scalar_integer(p.number), "position");
+  if (p.known) return t.constant(integer(p.number), "position");
   const uint32_t given = t.make("Reshape", {t.make("Cast", {p.value}, {Attribute::integer("to", REGIE_I64)}),
                                             t.constant(integers({}), "scalar")});
-  const uint32_t zero = t.constant(scalar_integer(0), "zero");
-  const uint32_t beyond = t.constant(scalar_integer(std::numeric_limits<int32_t>::max()), "beyond");
-  const uint32_t from_end = t.make("Add", {given, t.constant(scalar_integer(count), "count")});
+  const uint32_t zero = t.constant(integer(0), "zero");
+  const uint32_t beyond = t.constant(integer(std::numeric_limits<int32_t>::max()), "beyond");
+  const uint32_t from_end = t.make("Add", {given, t.constant(integer(count), "count")});
   const uint32_t at = t.make("Where", {t.make("Less", {given, zero}), from_end, given});
   const uint32_t checked = t.make("Where", {t.make("Less", {at, zero}), beyond, at});
   return t.make("Gather", {iota(t, 0, last + 1, "positions"), checked});
@@ -124,7 +115,7 @@ std::vector<uint32_t> elements_of(Translation& t, const Sequence& s) {
   if (s.order == REGIE_NONE) return s.tensors;
   std::vector<uint32_t> out;
   for (int64_t i = 0; i < s.length; ++i)
-    out.push_back(chosen(t, s, t.make("Gather", {s.order, t.constant(scalar_integer(i), "element")})));
+    out.push_back(chosen(t, s, t.make("Gather", {s.order, t.constant(integer(i), "element")})));
   return out;
 }
 
@@ -157,7 +148,7 @@ void sequence_insert(Translation& t) {
     const uint32_t added = t.constant(integers({static_cast<int64_t>(s.tensors.size())}), "added");
     const uint32_t all = t.make("Concat", {order, added}, {Attribute::integer("axis", 0)});
     const uint32_t here = iota(t, 0, s.length + 1, "here"), before = iota(t, -1, s.length + 1, "before");
-    const uint32_t new_one = t.constant(scalar_integer(s.length), "new");
+    const uint32_t new_one = t.constant(integer(s.length), "new");
     const uint32_t rest = t.make("Where", {t.make("Equal", {here, place}), new_one, before});
     s.order = t.make("Gather", {all, t.make("Where", {t.make("Less", {here, place}), here, rest})});
     s.tensors.push_back(t.operand(1));
@@ -194,7 +185,7 @@ void sequence_at(Translation& t) {
 
 void sequence_length(Translation& t) {
   if (!is_sequence(t.operand(0))) t.context.invalid("input 0 must be a sequence, and is a tensor");
-  t.finish("Identity", {t.constant(scalar_integer(t.sequence(t.operand(0)).length), "length")}, {});
+  t.finish("Identity", {t.constant(integer(t.sequence(t.operand(0)).length), "length")}, {});
 }
 
 void concat_from_sequence(Translation& t) {
@@ -210,29 +201,22 @@ void concat_from_sequence(Translation& t) {
 void split_to_sequence(Translation& t) {
   const uint32_t x = t.operand(0), split = t.operand(1);
   const Translation::Type type = t.type(x);
-  int64_t axis = t.attributes.take_integer("axis", 0);
+  const int64_t axis = normal_axis(t, t.attributes.take_integer("axis", 0), type.rank);
   const bool keep = t.attributes.take_integer("keepdims", 1) != 0 || split != REGIE_NONE;
-  if (axis < -type.rank || axis >= type.rank)
-    t.context.invalid("axis " + std::to_string(axis) + " does not fit the rank " + std::to_string(type.rank));
-  if (axis < 0) axis += type.rank;
   const regie_dim size = type.dims[static_cast<size_t>(axis)];
   const char* const dynamic =
       "how many elements the sequence has is known only at run time; give the axis a fixed size, and sizes "
-      "of parts "
-      "that are constant";
+      "of parts that are constant";
   Sequence s;
   std::vector<int64_t> sizes;  // empty: `split` has them
   if (split != REGIE_NONE && t.type(split).rank == 1) {
     s.length = t.type(split).dims[0];
     if (s.length < 0) t.context.unsupported(dynamic);
   } else {
-    double part = 1;
-    const regie_tensor* data = split == REGIE_NONE ? nullptr : t.data(split);
-    if (size < 0 || (split != REGIE_NONE && (!data || !number_at(*data, 0, &part))))
-      t.context.unsupported(dynamic);
-    if (part < 1) t.context.invalid("parts of " + std::to_string(static_cast<int64_t>(part)) + " elements");
-    for (int64_t left = size; left > 0; left -= sizes.back())
-      sizes.push_back(std::min(left, static_cast<int64_t>(part)));
+    const std::optional<int64_t> part = split == REGIE_NONE ? int64_t{1} : known_number(t, split);
+    if (size < 0 || !part) t.context.unsupported(dynamic);
+    if (*part < 1) t.context.invalid("parts of " + std::to_string(*part) + " elements");
+    for (int64_t left = size; left > 0; left -= sizes.back()) sizes.push_back(std::min(left, *part));
     s.length = static_cast<int64_t>(sizes.size());
   }
   s.make = [=, count = static_cast<size_t>(s.length)](Translation& user) {
@@ -254,8 +238,6 @@ void optional_has_element(Translation& t) {
   *static_cast<uint8_t*>(answer.allocate(1)) = t.operand(0) != REGIE_NONE;
   t.finish("Identity", {t.constant(answer, "answer")}, {});
 }
-
-void optional_get_element(Translation& t) { identity(t); }
 
 void identity(Translation& t) {
   if (is_sequence(t.operand(0))) return t.finish_with({t.operand(0)});

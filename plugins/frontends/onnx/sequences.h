@@ -37,7 +37,6 @@ void sequence_length(Translation&);
 void concat_from_sequence(Translation&);
 void split_to_sequence(Translation&);
 void optional_has_element(Translation&);
-void optional_get_element(Translation&);
 void identity(Translation&);
 
 // Do operands or results of this operator include sequences? Others are refused if they get one.

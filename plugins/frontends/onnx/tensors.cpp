@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 namespace regie::onnx {
 
@@ -358,15 +359,21 @@ TensorData list_of(regie_elem elem, const std::vector<T>& values) {
 }
 }  // namespace
 
+TensorData integer(int64_t value) {
+  TensorData out = integers({value});
+  out.dims.clear();
+  return out;
+}
 TensorData integers(const std::vector<int64_t>& values) { return list_of<int64_t>(REGIE_I64, values); }
 TensorData floats(const std::vector<double>& values) { return list_of<float>(REGIE_F32, values); }
 
-bool number_at(const regie_tensor& tensor, int64_t at, double* value) {
-  auto read = [&]<class T>(T number) {
+std::optional<int64_t> whole_at(const regie_tensor& tensor, int64_t at) {
+  auto read = [&]<class T>(T number) -> std::optional<int64_t> {
     std::memcpy(&number, static_cast<const char*>(tensor.data) + static_cast<size_t>(at) * sizeof(T),
                 sizeof(T));
-    *value = static_cast<double>(number);
-    return true;
+    if constexpr (std::is_floating_point_v<T>)
+      if (!(std::fabs(number) < T(0x1p62))) return std::nullopt;
+    return static_cast<int64_t>(number);
   };
   switch (tensor.elem) {
     case REGIE_F32:
@@ -378,7 +385,7 @@ bool number_at(const regie_tensor& tensor, int64_t at, double* value) {
     case REGIE_I64:
       return read(int64_t{});
     default:
-      return false;
+      return std::nullopt;
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,11 +35,12 @@ std::string shape_text(regie_elem elem, const std::vector<int64_t>& dims);
 TensorData read_tensor(const Context& context, const wire::Tensor& tensor, const std::string& what);
 TensorData read_sparse(Context& context, const wire::SparseTensor& tensor, const std::string& what);
 
+TensorData integer(int64_t value);                        // i64[]
 TensorData integers(const std::vector<int64_t>& values);  // i64[n]
 TensorData floats(const std::vector<double>& values);     // f32[n]
-// Element `at`, below the tensor's count, of a tensor of f32, f64, i32 or i64; false if it is of another
-// type.
-bool number_at(const regie_tensor& tensor, int64_t at, double* value);
+// Element `at`, below the tensor's count, of a tensor of f32, f64, i32 or i64, cut to a whole number; nothing
+// if it is of another type or beyond any size.
+std::optional<int64_t> whole_at(const regie_tensor& tensor, int64_t at);
 // A scalar of a floating-point or integer type; false if `elem` is neither.
 bool scalar(regie_elem elem, double value, TensorData* out);
 

@@ -10,22 +10,6 @@ namespace regie::onnx {
 
 namespace {
 
-std::vector<int64_t> required_integers(Translation& t, std::string_view name) {
-  auto list = t.attributes.take_integers(name);
-  if (!list) t.context.invalid("attribute " + quoted(name) + " is missing");
-  return std::move(*list);
-}
-
-// A scalar constant of the type of `like`.
-uint32_t scalar_like(Translation& t, uint32_t like, double value, std::string_view suffix) {
-  TensorData data;
-  const Translation::Type type = t.type(like);
-  if (!scalar(type.elem, value, &data))
-    t.context.invalid("the operator does not take " + std::string(element_name(type.elem)) +
-                      " at operator set " + std::to_string(t.opset));
-  return t.constant(data, suffix);
-}
-
 void drop_absent(std::vector<uint32_t>* operands) {
   while (!operands->empty() && operands->back() == REGIE_NONE) operands->pop_back();
 }
@@ -38,6 +22,33 @@ uint32_t sum_of(Translation& t, size_t count) {
 }
 
 }  // namespace
+
+std::vector<int64_t> required_integers(Translation& t, std::string_view name) {
+  auto list = t.attributes.take_integers(name);
+  if (!list) t.context.invalid("attribute " + quoted(name) + " is missing");
+  return std::move(*list);
+}
+
+uint32_t scalar_like(Translation& t, uint32_t like, double value, std::string_view suffix) {
+  TensorData data;
+  const Translation::Type type = t.type(like);
+  if (!scalar(type.elem, value, &data))
+    t.context.invalid("the operator does not take " + std::string(element_name(type.elem)) +
+                      " at operator set " + std::to_string(t.opset));
+  return t.constant(data, suffix);
+}
+
+std::optional<int64_t> known_number(const Translation& t, uint32_t value) {
+  const regie_tensor* data = t.data(value);
+  return data && data->bytes != 0 ? whole_at(*data, 0) : std::nullopt;
+}
+
+int64_t normal_axis(Translation& t, int64_t axis, int64_t rank, std::string_view what) {
+  if (axis < -rank || axis >= rank)
+    t.context.invalid(std::string(what) + " " + std::to_string(axis) + " does not fit the rank " +
+                      std::to_string(rank));
+  return axis < 0 ? axis + rank : axis;
+}
 
 void same(Translation& t) { t.finish(t.ref.node->op_type(), t.operands, t.attributes.list()); }
 
@@ -167,13 +178,8 @@ void dropout(Translation& t) {
   const uint32_t whole = t.constant(one, "one");
   const uint32_t dropped = ratio == REGIE_NONE ? t.constant(half, "ratio") : cast_to(ratio, REGIE_F64);
   std::vector<Attribute> draw{Attribute::integer("dtype", REGIE_F64)};
-  if (auto seed = t.attributes.take("seed")) {
-    Attribute number;
-    number.name = "seed";
-    number.kind = REGIE_ATTR_FLOAT;
-    number.f = static_cast<double>(seed->i);
-    draw.push_back(number);
-  }
+  if (auto seed = t.attributes.take("seed"))
+    draw.push_back(Attribute::number("seed", static_cast<double>(seed->i)));
   const uint32_t drawn = t.make("GreaterOrEqual", {t.make("RandomUniformLike", {x}, draw), dropped});
   const uint32_t kept = t.make("Or", {drawn, t.make("Not", {mode})});
   const uint32_t growth =
@@ -349,10 +355,8 @@ void scatter(Translation& t) { t.finish("ScatterElements", t.operands, t.attribu
 
 // Until 20, the axis was an attribute.
 void dft_of_17(Translation& t) {
-  const int64_t axis = t.attributes.take_integer("axis", 1);
-  TensorData number = integers({axis});
-  number.dims.clear();
-  t.finish("DFT", {t.operand(0), t.operand(1), t.constant(number, "axis")}, t.attributes.list());
+  const TensorData axis = integer(t.attributes.take_integer("axis", 1));
+  t.finish("DFT", {t.operand(0), t.operand(1), t.constant(axis, "axis")}, t.attributes.list());
 }
 
 // What is kept of the past comes before the signal; each channel has its own filter.

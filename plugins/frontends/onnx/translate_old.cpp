@@ -39,14 +39,13 @@ uint32_t padded_rank(Translation& t, uint32_t value, int64_t rank, int64_t befor
   return t.make("Unsqueeze", {value, t.constant(integers(axes), "axes")});
 }
 
-// One number that must be known: its constant, of any floating or integer type.
-double known_number(Translation& t, size_t operand, const char* what) {
-  const regie_tensor* data = t.data(t.operand(operand));
-  double value = 0;
-  if (!data || data->bytes == 0 || !number_at(*data, 0, &value))
+// One number that must be known.
+int64_t constant_number(Translation& t, size_t operand, const char* what) {
+  const std::optional<int64_t> number = known_number(t, t.operand(operand));
+  if (!number)
     t.context.unsupported(std::string(what) +
                           " must be a constant; export the model for operator set 7 or newer");
-  return value;
+  return *number;
 }
 
 // A whole number of p, as of version 2 on.
@@ -95,13 +94,8 @@ void prelu_of_1(Translation& t) {
 
 // Its defaults had fewer digits.
 void selu_of_1(Translation& t) {
-  Attribute number;
-  number.kind = REGIE_ATTR_FLOAT;
-  for (const auto& [name, value] : {std::pair{"alpha", 1.6732f}, std::pair{"gamma", 1.0507f}}) {
-    number.name = name;
-    number.f = t.attributes.take_number(name, shortest(value));
-    t.attributes.add(number);
-  }
+  for (const auto& [name, value] : {std::pair{"alpha", 1.6732f}, std::pair{"gamma", 1.0507f}})
+    t.attributes.add(Attribute::number(name, t.attributes.take_number(name, shortest(value))));
   same(t);
 }
 
@@ -151,27 +145,27 @@ void lp_pool_of_1(Translation& t) {
 }
 
 void reshape_of_1(Translation& t) {
-  auto shape = t.attributes.take_integers("shape");
-  if (!shape) t.context.invalid("attribute 'shape' is missing");
-  t.finish("Reshape", {t.operand(0), t.constant(integers(*shape), "shape")}, t.attributes.list());
+  const uint32_t shape = t.constant(integers(required_integers(t, "shape")), "shape");
+  t.finish("Reshape", {t.operand(0), shape}, t.attributes.list());
 }
 
 // The sizes are an attribute or a tensor of the data's own type. Without an axis: 0, as from version 2 on.
 void split_of_1(Translation& t) {
   if (const uint32_t sizes = t.operand(1); sizes != REGIE_NONE) {
     const regie_tensor* data = t.data(sizes);
-    Attribute list;
-    list.name = "split";
-    list.kind = REGIE_ATTR_INTS;
     const int64_t count = data && data->rank == 1 ? data->dims[0] : -1;
-    double value = 0;
-    for (int64_t i = 0; i < count && number_at(*data, i, &value); ++i)
-      list.ints.push_back(static_cast<int64_t>(value));
-    if (count < 0 || static_cast<int64_t>(list.ints.size()) != count)
+    std::vector<int64_t> list;
+    bool known = count >= 0;
+    for (int64_t i = 0; known && i < count; ++i) {
+      const std::optional<int64_t> size = whole_at(*data, i);
+      known = size.has_value();
+      list.push_back(size.value_or(0));
+    }
+    if (!known)
       t.context.unsupported(
           "the sizes must be a constant list; export the model for operator set 7 or newer");
     t.attributes.take("split");
-    t.attributes.add(list);
+    t.attributes.add(Attribute::list("split", list));
     t.operands.resize(1);
   }
   split_to_operand(t);
@@ -179,12 +173,10 @@ void split_of_1(Translation& t) {
 
 // One axis, so many times.
 void tile_of_1(Translation& t) {
-  const auto times = static_cast<int64_t>(known_number(t, 1, "the number of tiles"));
-  auto axis = static_cast<int64_t>(known_number(t, 2, "the axis"));
+  const int64_t times = constant_number(t, 1, "the number of tiles");
   const int64_t rank = t.type(t.operand(0)).rank;
-  if (axis < 0) axis += rank;
-  if (axis < 0 || axis >= rank || times < 0)
-    t.context.invalid("axis " + std::to_string(axis) + " does not fit the rank " + std::to_string(rank));
+  const int64_t axis = normal_axis(t, constant_number(t, 2, "the axis"), rank);
+  if (times < 0) t.context.invalid("the number of tiles is " + std::to_string(times));
   std::vector<int64_t> repeats(static_cast<size_t>(rank), 1);
   repeats[static_cast<size_t>(axis)] = times;
   t.finish("Tile", {t.operand(0), t.constant(integers(repeats), "repeats")}, {});

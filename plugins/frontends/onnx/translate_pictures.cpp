@@ -7,28 +7,32 @@ namespace regie::onnx {
 
 namespace {
 
+std::string mode_of(Translation& t) {
+  std::string mode = t.attributes.take_text("mode", "nearest");
+  return mode == "bilinear" ? "linear" : mode;
+}
+
+std::vector<Attribute> asymmetric(const std::string& mode, const char* rounding) {
+  return {Attribute::text("coordinate_transformation_mode", "asymmetric"), Attribute::text("mode", mode),
+          Attribute::text("nearest_mode", rounding)};
+}
+
 // Upsample, and Resize of operator set 10: positions divide by the scale, and nearest cuts; where an axis
 // shrinks, it takes the next position instead (as ONNX Runtime has always done; for whole factors it is the
 // same). Axes that grow and axes that shrink then need a node each.
 void resize_with(Translation& t, const std::vector<double>& scales) {
-  std::string mode = t.attributes.take_text("mode", "nearest");
-  if (mode == "bilinear") mode = "linear";
+  const std::string mode = mode_of(t);
   const bool shrinks = std::any_of(scales.begin(), scales.end(), [](double s) { return s < 1; });
   const bool grows = std::any_of(scales.begin(), scales.end(), [](double s) { return s > 1; });
-  auto attributes = [&](const char* rounding) {
-    return std::vector<Attribute>{Attribute::text("coordinate_transformation_mode", "asymmetric"),
-                                  Attribute::text("mode", mode), Attribute::text("nearest_mode", rounding)};
-  };
   uint32_t x = t.operand(0);
   std::vector<double> rest = scales;
   if (mode == "nearest" && shrinks && grows) {
     std::vector<double> down = scales;
     for (size_t i = 0; i < scales.size(); ++i) (scales[i] < 1 ? rest : down)[i] = 1;
-    x = t.make("Resize", {x, REGIE_NONE, t.constant(floats(down), "down")}, attributes("ceil"));
+    x = t.make("Resize", {x, REGIE_NONE, t.constant(floats(down), "down")}, asymmetric(mode, "ceil"));
   }
-  const bool down_only = shrinks && !grows;
   t.finish("Resize", {x, REGIE_NONE, t.constant(floats(rest), "scales")},
-           attributes(down_only ? "ceil" : "floor"));
+           asymmetric(mode, shrinks && !grows ? "ceil" : "floor"));
 }
 
 }  // namespace
@@ -41,13 +45,8 @@ void upsample(Translation& t) {
 
 void resize_of_10(Translation& t) {
   const regie_tensor* data = t.data(t.operand(1));
-  if (!data && t.ref.node->op_type() == "Upsample") {  // no axis shrinks, so the scales need not be known
-    std::string mode = t.attributes.take_text("mode", "nearest");
-    if (mode == "bilinear") mode = "linear";
-    return t.finish("Resize", {t.operand(0), REGIE_NONE, t.operand(1)},
-                    {Attribute::text("coordinate_transformation_mode", "asymmetric"),
-                     Attribute::text("mode", mode), Attribute::text("nearest_mode", "floor")});
-  }
+  if (!data && t.ref.node->op_type() == "Upsample")  // no axis shrinks, so the scales need not be known
+    return t.finish("Resize", {t.operand(0), REGIE_NONE, t.operand(1)}, asymmetric(mode_of(t), "floor"));
   if (!data || data->elem != REGIE_F32 || data->rank != 1)
     t.context.unsupported(
         "the scales must be a constant list of floats; export the model with fixed scales, or for operator "

@@ -8,15 +8,9 @@ namespace regie::onnx {
 
 namespace {
 
-uint32_t number_like(Translation& t, uint32_t like, double value, const char* name) {
-  TensorData data;
-  if (!scalar(t.type(like).elem, value, &data)) t.context.invalid("the operator takes numbers alone");
-  return t.constant(data, name);
-}
-
 // factor * x, or x itself.
 uint32_t times(Translation& t, uint32_t x, double factor, const char* name) {
-  return factor == 1 ? x : t.make("Mul", {x, number_like(t, x, factor, name)});
+  return factor == 1 ? x : t.make("Mul", {x, scalar_like(t, x, factor, name)});
 }
 
 }  // namespace
@@ -26,7 +20,7 @@ void affine(Translation& t) {
   const uint32_t x = t.operand(0);
   const double factor = t.attributes.take_number(t.ref.node->op_type() == "Scale" ? "scale" : "alpha", 1);
   t.finish("Add",
-           {times(t, x, factor, "alpha"), number_like(t, x, t.attributes.take_number("beta", 0), "beta")},
+           {times(t, x, factor, "alpha"), scalar_like(t, x, t.attributes.take_number("beta", 0), "beta")},
            {});
 }
 
@@ -66,26 +60,24 @@ void parametric_softplus(Translation& t) {
   const uint32_t x = t.operand(0);
   const double alpha = t.attributes.take_number("alpha", 1), beta = t.attributes.take_number("beta", 1);
   const uint32_t y = t.make("Softplus", {times(t, x, beta, "beta")});
-  t.finish("Mul", {y, number_like(t, x, alpha, "alpha")}, {});
+  t.finish("Mul", {y, scalar_like(t, x, alpha, "alpha")}, {});
 }
 
 void scaled_tanh(Translation& t) {
   const uint32_t x = t.operand(0);
   const double alpha = t.attributes.take_number("alpha", 1), beta = t.attributes.take_number("beta", 1);
-  t.finish("Mul", {t.make("Tanh", {times(t, x, beta, "beta")}), number_like(t, x, alpha, "alpha")}, {});
+  t.finish("Mul", {t.make("Tanh", {times(t, x, beta, "beta")}), scalar_like(t, x, alpha, "alpha")}, {});
 }
 
 // Over height and width or, with across_channels, over the channels too.
 void mean_variance_of_1(Translation& t) {
   const int64_t rank = t.type(t.operand(0)).rank;
-  Attribute axes;
-  axes.name = "axes";
-  axes.kind = REGIE_ATTR_INTS;
+  std::vector<int64_t> axes;
   for (int64_t i = t.attributes.take_integer("across_channels", 0) != 0 ? 1 : 2; i < rank; ++i)
-    axes.ints.push_back(i);
+    axes.push_back(i);
   if (t.attributes.take_integer("normalize_variance", 1) != 0)
-    return t.finish("MeanVarianceNormalization", {t.operand(0)}, {axes});
-  const uint32_t mean = t.make("ReduceMean", {t.operand(0), t.constant(integers(axes.ints), "axes")});
+    return t.finish("MeanVarianceNormalization", {t.operand(0)}, {Attribute::list("axes", axes)});
+  const uint32_t mean = t.make("ReduceMean", {t.operand(0), t.constant(integers(axes), "axes")});
   t.finish("Sub", {t.operand(0), mean}, {});
 }
 

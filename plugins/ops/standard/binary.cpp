@@ -80,10 +80,7 @@ A integer_power(A base, int64_t exponent) {
 
 template <class T, class E>
 KernelPtr pow_kernel(Prepare& p) {
-  auto shape = broadcast_operands(p, 0, 2);
-  p.expect_result(0, shape);
-  Walk<3> walk(shape, {broadcast_strides(p.op, p.shape(0), shape), broadcast_strides(p.op, p.shape(1), shape),
-                       dense_strides(shape)});
+  const Walk<3> walk = broadcast_walk(p);
   return make_kernel([=](const Call& call) {
     using A = Compute<T>;
     walk.rows([&](const auto& at, int64_t count, const auto& step) {

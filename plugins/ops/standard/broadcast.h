@@ -47,13 +47,19 @@ inline void infer_broadcast(const Infer& infer) {
   infer.result(0, infer.elem(0), broadcast_operands(infer, 0, 2));
 }
 
+// Operands 0 and 1, broadcast, and the result, which must have their common shape.
+inline Walk<3> broadcast_walk(const Prepare& p) {
+  auto shape = broadcast_operands(p, 0, 2);
+  p.expect_result(0, shape);
+  return {shape,
+          {broadcast_strides(p.op, p.shape(0), shape), broadcast_strides(p.op, p.shape(1), shape),
+           dense_strides(shape)}};
+}
+
 // result = f(a, b) with operands 0 and 1; T is their type, R the result's.
 template <class T, class R, class F>
 KernelPtr binary_kernel(Prepare& p, F f) {
-  auto shape = broadcast_operands(p, 0, 2);
-  p.expect_result(0, shape);
-  Walk<3> walk(shape, {broadcast_strides(p.op, p.shape(0), shape), broadcast_strides(p.op, p.shape(1), shape),
-                       dense_strides(shape)});
+  const Walk<3> walk = broadcast_walk(p);
   return make_kernel([=](const Call& call) {
     using A = Compute<T>;
     const T *left = call.in<T>(0), *right = call.in<T>(1);

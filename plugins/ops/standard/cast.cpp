@@ -119,14 +119,10 @@ void infer_cast(const Infer& infer) {
   regie_elem to = target_of(infer.op, infer.attrs);
   infer.result(0, to, infer.shape(0));
   if (to == REGIE_BOOL) {  // conditions on shapes
-    auto content = infer.content(0);
-    if (!content) return;
-    for (regie_dim& d : *content) {
-      const auto number = infer.number(d);
-      if (!number) return;
-      d = *number != 0;
-    }
-    return infer.content(0, *content);
+    auto numbers = infer.numbers(0);
+    if (!numbers) return;
+    for (int64_t& n : *numbers) n = n != 0;
+    return infer.content(0, *numbers);
   }
   if (to != REGIE_I64 && to != REGIE_I32 && to != REGIE_F32 && to != REGIE_F64) return;
   if (auto elements = infer.elements(0)) infer.content(0, *elements);

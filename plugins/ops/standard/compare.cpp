@@ -1,6 +1,5 @@
 // Comparisons, logic on bool, and Where.
 #include "broadcast.h"
-#include "texts.h"
 
 namespace regie::ops {
 namespace {
@@ -62,6 +61,7 @@ struct IsEqual {
   bool operator()(A a, A b) const {
     return a == b;
   }
+  bool operator()(const regie_str& a, const regie_str& b) const { return sdk::sv(a) == sdk::sv(b); }
 };
 struct IsLess {
   template <class A>
@@ -153,13 +153,10 @@ KernelPtr prepare_where(Prepare& p) {
   }
 }
 
-KernelPtr prepare_equal(Prepare& p) {
-  return p.in(0).elem == REGIE_STRING ? prepare_equal_strings(p) : prepare_compare<IsEqual, All>(p);
-}
-
 constexpr uint32_t flags = REGIE_OP_INPLACE | REGIE_OP_ELEMENTWISE;
 constexpr Op table[] = {
-    {"Equal", flags, infer_order<Order::kEqual, false>, prepare_equal},
+    {"Equal", flags, infer_order<Order::kEqual, false>,
+     prepare_compare<IsEqual, Join<All, Types<regie_str>>>},
     {"Less", REGIE_OP_ELEMENTWISE, infer_order<Order::kLess, false>, prepare_compare<IsLess, Numbers>},
     {"Greater", REGIE_OP_ELEMENTWISE, infer_order<Order::kLess, true>, prepare_compare<IsGreater, Numbers>},
     {"LessOrEqual", REGIE_OP_ELEMENTWISE, infer_order<Order::kLessOrEqual, false>,

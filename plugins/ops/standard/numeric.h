@@ -88,6 +88,8 @@ inline constexpr regie_elem elem_of<BFloat16> = REGIE_BF16;
 template <>
 inline constexpr regie_elem elem_of<Bool> = REGIE_BOOL;
 template <>
+inline constexpr regie_elem elem_of<regie_str> = REGIE_STRING;
+template <>
 inline constexpr regie_elem elem_of<int8_t> = REGIE_I8;
 template <>
 inline constexpr regie_elem elem_of<int16_t> = REGIE_I16;

@@ -2,19 +2,15 @@
 // DynamicQuantizeLinear, MatMulInteger, ConvInteger, QLinearMatMul and QLinearConv.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
-#include "op.h"
+#include "integer_products.h"
 #include "small_types.h"
-#include "walk.h"
-#include "window.h"
 
 namespace regie::ops {
 namespace {
 
 using Quantized = Types<uint8_t, int8_t, uint16_t, int16_t>;
 using Stored = Join<Quantized, Types<int32_t>>;
-using Bytes = Types<uint8_t, int8_t>;
 
 // How the scale of each element is found: strides of the scale by axis, and how many elements of the blocked
 // axis share one.
@@ -64,7 +60,14 @@ Scaling scaling_of(const Prepare& p, Index x, Index scale) {
   return s;
 }
 
-double scale_of(const regie_tensor& t, int64_t at);
+double scale_of(const regie_tensor& t, int64_t at) {
+  double value = 0;
+  if (sdk::count_of(t) == 1) at = 0;
+  if (const SmallType* type = small_type(t.elem)) return decode(*type, read_bits(*type, t.data, at));
+  dispatch(Floats(), t.elem,
+           [&]<class S>() { value = static_cast<double>(Compute<S>(static_cast<const S*>(t.data)[at])); });
+  return value;
+}
 
 // To and from types that have no C++ type.
 KernelPtr prepare_quantize_small(Prepare& p, const Scaling& s, const SmallType& type) {
@@ -202,151 +205,81 @@ KernelPtr prepare_dynamic(Prepare& p) {
 
 // ---- Products ----
 
-// Zero points: one, or one a row (of the left) or column (of the right).
-int64_t zero_point(const regie_tensor& t, int64_t at) {
-  if (sdk::count_of(t) == 1) at = 0;
-  return t.elem == REGIE_U8 ? static_cast<const uint8_t*>(t.data)[at]
-                            : static_cast<const int8_t*>(t.data)[at];
-}
-double scale_of(const regie_tensor& t, int64_t at) {
-  double value = 0;
-  if (sdk::count_of(t) == 1) at = 0;
-  if (const SmallType* type = small_type(t.elem)) return decode(*type, read_bits(*type, t.data, at));
-  dispatch(Floats(), t.elem,
-           [&]<class S>() { value = static_cast<double>(Compute<S>(static_cast<const S*>(t.data)[at])); });
-  return value;
-}
-
-// Where an operator has its operands.
-struct Places {
-  uint32_t a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero, bias;
-};
-constexpr uint32_t none = 99;
-inline constexpr Places kInteger{0, none, 2, 1, none, 3, none, none, none};
-inline constexpr Places kLinear{0, 1, 2, 3, 4, 5, 6, 7, 8};
-
-// The product's result: i32, or scaled and cut to the type of the result's zero point.
-void write_result(const Call& call, const Places& at, int64_t i, int64_t sum, int64_t channel,
-                  regie_elem elem) {
-  if (at.y_scale == none) {
+// Their result is the sum, of i32.
+struct Summed {
+  Summed(const Prepare&, int64_t) {}
+  void operator()(const Call& call, int64_t i, int64_t sum, int64_t) const {
     call.out<int32_t>(0)[i] = static_cast<int32_t>(sum);
-    return;
   }
-  const double factor = static_cast<double>(static_cast<float>(scale_of(call.operand(at.a_scale), 0)) *
-                                            static_cast<float>(scale_of(call.operand(at.b_scale), channel)) /
-                                            static_cast<float>(scale_of(call.operand(at.y_scale), 0)));
-  const double value = std::nearbyint(static_cast<double>(sum) * factor) +
-                       static_cast<double>(zero_point(call.operand(at.y_zero), 0));
-  if (elem == REGIE_U8) {
-    call.out<uint8_t>(0)[i] = rounded<uint8_t>(value);
-  } else {
-    call.out<int8_t>(0)[i] = rounded<int8_t>(value);
+};
+
+// The sum scaled, and cut to the type of the result's zero point.
+enum : uint32_t { kA, kAScale, kAZero, kB, kBScale, kBZero, kYScale, kYZero, kBias };
+struct Scaled {
+  Scaled(const Prepare& p, int64_t channels) : bias(p.has(kBias)), elem(p.out(0).elem) {
+    for (uint32_t i : {kAScale, kYScale, kYZero})
+      if (sdk::count_of(p.in(i)) != 1)
+        p.unsupported("several scales of the left factor or of the result are not covered");
+    if (const int64_t scales = sdk::count_of(p.in(kBScale)); scales != 1 && scales != channels)
+      p.bad("needs one scale of the right factor, or one a channel");
+    if (bias && sdk::count_of(p.in(kBias)) != channels) p.bad("needs a bias a channel");
   }
+  void operator()(const Call& call, int64_t i, int64_t sum, int64_t channel) const {
+    if (bias) sum += call.in<int32_t>(kBias)[channel];
+    const double factor = static_cast<double>(static_cast<float>(scale_of(call.operand(kAScale), 0)) *
+                                              static_cast<float>(scale_of(call.operand(kBScale), channel)) /
+                                              static_cast<float>(scale_of(call.operand(kYScale), 0)));
+    write_byte(call, i,
+               std::nearbyint(static_cast<double>(sum) * factor) +
+                   static_cast<double>(zero_point(call.operand(kYZero), 0)),
+               elem);
+  }
+  bool bias;
+  regie_elem elem;
+};
+
+template <class Finish>
+inline constexpr Factors factors{};
+template <>
+inline constexpr Factors factors<Summed>{0, 2, 1, 3};
+template <>
+inline constexpr Factors factors<Scaled>{kA, kAZero, kB, kBZero};
+
+template <class Finish>
+regie_elem product_elem(const Infer& infer) {
+  return std::is_same_v<Finish, Summed> ? regie_elem{REGIE_I32} : infer.elem(kYZero);
 }
 
-template <const Places& at>
-void infer_integer_matmul(const Infer& infer) {
-  auto a = infer.shape(at.a), b = infer.shape(at.b);
-  if (a.size() < 2 || b.size() < 2) infer.unsupported("operands of a rank below 2");
-  if (!infer.agree(a.back(), b[b.size() - 2])) infer.bad("the inner dimensions differ");
-  Shape y = infer.broadcast(a.first(a.size() - 2), b.first(b.size() - 2));
-  y.push_back(a[a.size() - 2]);
-  y.push_back(b.back());
-  infer.result(0, at.y_zero == none ? regie_elem{REGIE_I32} : infer.elem(at.y_zero), y);
+template <class Finish>
+void infer_matmul(const Infer& infer) {
+  const Shape y = integer_matmul_shape(infer, factors<Finish>, false);
+  infer.result(0, product_elem<Finish>(infer), y);
 }
 
-template <const Places& at>
-KernelPtr prepare_integer_matmul(Prepare& p) {
-  Index a = p.shape(at.a), b = p.shape(at.b);
-  if (a.size() < 2 || b.size() < 2) p.unsupported("operands of a rank below 2");
-  const int64_t m = a[a.size() - 2], k = a.back(), n = b.back();
-  if (b[b.size() - 2] != k) p.bad("the inner dimensions differ");
-  Index y = p.out_shape(0), batch = y.first(y.size() - 2);
-  Walk<3> walk(batch, {broadcast_strides(p.op, a.first(a.size() - 2), batch),
-                       broadcast_strides(p.op, b.first(b.size() - 2), batch), dense_strides(batch)});
-  const bool a_zero = p.has(at.a_zero), b_zero = p.has(at.b_zero);
-  const regie_elem elem = p.out(0).elem;
-  return p.dispatch(Bytes(), p.in(at.a).elem, [&]<class A>() {
-    return p.dispatch(Bytes(), p.in(at.b).elem, [&]<class B>() {
-      return make_kernel([=](const Call& call) {
-        walk.rows([&](const auto& start, int64_t count, const auto& step) {
-          for (int64_t g = 0; g < count; ++g) {
-            const A* left = call.in<A>(at.a) + (start[0] + g * step[0]) * m * k;
-            const B* right = call.in<B>(at.b) + (start[1] + g * step[1]) * k * n;
-            for (int64_t i = 0; i < m; ++i)
-              for (int64_t j = 0; j < n; ++j) {
-                const int64_t za = a_zero ? zero_point(call.operand(at.a_zero), i) : 0,
-                              zb = b_zero ? zero_point(call.operand(at.b_zero), j) : 0;
-                int64_t sum = 0;
-                for (int64_t t = 0; t < k; ++t) sum += (left[i * k + t] - za) * (right[t * n + j] - zb);
-                write_result(call, at, ((start[2] + g * step[2]) * m + i) * n + j, sum, j, elem);
-              }
-          }
-        });
-      });
-    });
-  });
+template <class Finish>
+KernelPtr prepare_matmul(Prepare& p) {
+  return integer_matmul<Finish>(p, factors<Finish>, false);
 }
 
-template <const Places& at>
-void infer_integer_conv(const Infer& infer) {
-  auto x = infer.shape(at.a), w = infer.shape(at.b);
-  if (x.size() < 3 || w.size() != x.size()) infer.bad("input and weight must have one rank of at least 3");
-  Window window(infer.op, infer.attrs, x.size() - 2);
-  if (!infer.agree(x[1], infer.dims.mul(w[1], infer.attrs.integer("group", 1))))
-    infer.bad("the channels do not fit");
-  Shape y{x[0], w[0]};
-  for (size_t i = 0; i < window.rank(); ++i) y.push_back(window.result_dim(infer, i, x[2 + i], w[2 + i]));
-  infer.result(0, at.y_zero == none ? regie_elem{REGIE_I32} : infer.elem(at.y_zero), y);
+template <class Finish>
+void infer_conv(const Infer& infer) {
+  const Shape y = integer_conv_shape(infer, factors<Finish>);
+  infer.result(0, product_elem<Finish>(infer), y);
 }
 
-template <const Places& at>
-KernelPtr prepare_integer_conv(Prepare& p) {
-  Index x = p.shape(at.a), w = p.shape(at.b);
-  if (x.size() < 3 || w.size() != x.size()) p.bad("input and weight must have one rank of at least 3");
-  Window window(p.op, p.attrs, x.size() - 2);
-  window.kernel.assign(w.begin() + 2, w.end());
-  p.expect_result(0, window.resolved_result(x[0], w[0], x.subspan(2)));
-  const int64_t group = p.attrs.integer("group", 1), filters = w[0], channels = w[1];
-  if (group < 1 || x[1] != channels * group || filters % group != 0) p.bad("the channels do not fit");
-  Taps taps(window, p.out_shape(0).subspan(2), x.subspan(2));
-  p.scratch_bytes = static_cast<uint64_t>(taps.dense_size()) * sizeof(int64_t);
-  const bool x_zero = p.has(at.a_zero), w_zero = p.has(at.b_zero), bias = at.bias != none && p.has(at.bias);
-  const regie_elem elem = p.out(0).elem;
-  return p.dispatch(Bytes(), p.in(at.a).elem, [&]<class X>() {
-    return p.dispatch(Bytes(), p.in(at.b).elem, [&]<class W>() {
-      return make_kernel([=, batch = x[0]](const Call& call) {
-        auto* sum = call.scratch<int64_t>();
-        for (int64_t plane = 0; plane < batch * filters; ++plane) {
-          const int64_t f = plane % filters, n = plane / filters, first = f / (filters / group) * channels;
-          const int64_t zx = x_zero ? zero_point(call.operand(at.a_zero), 0) : 0,
-                        zw = w_zero ? zero_point(call.operand(at.b_zero), f) : 0;
-          std::fill_n(sum, taps.dense_size(), bias ? static_cast<int64_t>(call.in<int32_t>(at.bias)[f]) : 0);
-          for (int64_t c = 0; c < channels; ++c) {
-            const X* from = call.in<X>(at.a) + (n * channels * group + first + c) * taps.strided_size();
-            for (int64_t tap = 0; tap < taps.count(); ++tap) {
-              const int64_t factor = call.in<W>(at.b)[(f * channels + c) * taps.count() + tap] - zw;
-              taps.rows(tap, [&](int64_t out, int64_t in, int64_t count, int64_t step) {
-                for (int64_t i = 0; i < count; ++i) sum[out + i] += factor * (from[in + i * step] - zx);
-              });
-            }
-          }
-          for (int64_t i = 0; i < taps.dense_size(); ++i)
-            write_result(call, at, plane * taps.dense_size() + i, sum[i], f, elem);
-        }
-      });
-    });
-  });
+template <class Finish>
+KernelPtr prepare_conv(Prepare& p) {
+  return integer_conv<Finish>(p, factors<Finish>);
 }
 
 constexpr Op table[] = {
     {"QuantizeLinear", 0, infer_quantize, prepare_quantize},
     {"DequantizeLinear", 0, infer_dequantize, prepare_dequantize},
     {"DynamicQuantizeLinear", 0, infer_dynamic, prepare_dynamic},
-    {"MatMulInteger", 0, infer_integer_matmul<kInteger>, prepare_integer_matmul<kInteger>},
-    {"ConvInteger", 0, infer_integer_conv<kInteger>, prepare_integer_conv<kInteger>},
-    {"QLinearMatMul", 0, infer_integer_matmul<kLinear>, prepare_integer_matmul<kLinear>},
-    {"QLinearConv", 0, infer_integer_conv<kLinear>, prepare_integer_conv<kLinear>},
+    {"MatMulInteger", 0, infer_matmul<Summed>, prepare_matmul<Summed>},
+    {"ConvInteger", 0, infer_conv<Summed>, prepare_conv<Summed>},
+    {"QLinearMatMul", 0, infer_matmul<Scaled>, prepare_matmul<Scaled>},
+    {"QLinearConv", 0, infer_conv<Scaled>, prepare_conv<Scaled>},
 };
 
 }  // namespace

@@ -63,7 +63,7 @@ template <bool normal>
 KernelPtr prepare_random(Prepare& p) {
   p.expect_result(0, p.shape(0));
   std::optional<uint32_t> seed;
-  if (p.attrs.has("seed")) seed = static_cast<uint32_t>(static_cast<int64_t>(p.attrs.number("seed", 0)));
+  if (p.attrs.has("seed")) seed = static_cast<uint32_t>(saturated<int64_t>(p.attrs.number("seed", 0)));
   // Two numbers: from, width; or mean, deviation.
   const double first = p.attrs.number(normal ? "mean" : "low", 0);
   const double factor = normal ? p.attrs.number("scale", 1) : p.attrs.number("high", 1) - first;

@@ -1,6 +1,7 @@
 // Slice and Pad: both address parts of axes. Their numbers may be computed at run time, so kernels read them
 // there.
 #include <algorithm>
+#include <numeric>
 
 #include "op.h"
 #include "walk.h"
@@ -28,20 +29,24 @@ regie_dim position(const Infer& infer, regie_dim given, regie_dim size, regie_di
   return infer.dims.min(infer.dims.max(low, given), high);
 }
 
+// The axes that operand 3 says, of Slice and of Pad; the first `count` if it is absent, nothing if only the
+// run tells.
+std::optional<std::vector<int64_t>> given_axes(const Infer& infer, size_t count) {
+  if (infer.has(3)) return infer.numbers(3);
+  std::vector<int64_t> axes(count);
+  std::iota(axes.begin(), axes.end(), int64_t{0});
+  return axes;
+}
+
 void infer_slice(const Infer& infer) {
   auto x = infer.shape(0);
-  // Without axes the lists may have any length.
-  if (infer.has(3) && !infer.numbers(3)) return infer.result(0, infer.elem(0), Infer::unknown(x.size()));
-  if (!infer.number(infer.rank(1) == 1 ? infer.shape(1)[0] : 1))
-    return infer.result(0, infer.elem(0), Infer::unknown(x.size()));
+  auto any = [&] { infer.result(0, infer.elem(0), Infer::unknown(x.size())); };
+  if (!infer.number(infer.rank(1) == 1 ? infer.shape(1)[0] : 1)) return any();  // lists of any length
+  const auto known_axes = given_axes(infer, infer.length(1));
+  if (!known_axes) return any();
+  const std::vector<int64_t>& axes = *known_axes;
   Shape starts = infer.list(1), ends = infer.list(2);
-  std::vector<int64_t> axes;
   std::vector<std::optional<int64_t>> steps(starts.size(), 1);
-  if (infer.has(3)) {
-    axes = *infer.numbers(3);
-  } else {
-    for (size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<int64_t>(i));
-  }
   if (infer.has(4)) {
     steps.clear();
     for (regie_dim step : infer.list(4)) steps.push_back(infer.number(step));
@@ -183,14 +188,10 @@ PadMode pad_mode(std::string_view op, const sdk::Attrs& attrs) {
 void infer_pad(const Infer& infer) {
   auto x = infer.shape(0);
   pad_mode(infer.op, infer.attrs);
-  if (infer.has(3) && !infer.numbers(3)) return infer.result(0, infer.elem(0), Infer::unknown(x.size()));
+  const auto known_axes = given_axes(infer, x.size());
+  if (!known_axes) return infer.result(0, infer.elem(0), Infer::unknown(x.size()));
+  const std::vector<int64_t>& axes = *known_axes;
   Shape pads = infer.list(1);
-  std::vector<int64_t> axes;
-  if (infer.has(3)) {
-    axes = *infer.numbers(3);
-  } else {
-    for (size_t i = 0; i < x.size(); ++i) axes.push_back(static_cast<int64_t>(i));
-  }
   if (pads.size() != 2 * axes.size())
     infer.bad(std::to_string(pads.size()) + " pads for " + std::to_string(axes.size()) +
               " axes; two an axis are needed");

@@ -65,14 +65,11 @@ void infer_require(const Infer& infer) {
 }
 
 KernelPtr prepare_require(Prepare& p) {
-  p.expect_result(0, p.shape(0));
   if (p.in(1).elem != REGIE_BOOL || sdk::count_of(p.in(1)) != 1) p.bad("the condition must be one bool");
-  uint32_t size = p.moved_bytes(p.in(0));
-  return make_kernel([bytes = static_cast<uint64_t>(sdk::count_of(p.in(0))) * size,
-                      expected = p.attrs.integer("expected", 1) != 0,
+  return make_kernel([copy = prepare_copy(p), expected = p.attrs.integer("expected", 1) != 0,
                       message = std::string(p.attrs.text("message", ""))](const Call& call) {
     if ((*call.in<uint8_t>(1) != 0) != expected) throw sdk::Failure(REGIE_INVALID_INPUT, message);
-    copy_bytes(call.out<void>(0), call.in<void>(0), bytes);
+    copy->run(call);
   });
 }
 

@@ -1,8 +1,6 @@
-// Operators with strings: StringConcat, StringNormalizer, StringSplit, and Equal. A tensor of strings holds
+// Operators of strings: StringConcat, StringNormalizer and StringSplit. A tensor of strings holds
 // where each one's characters lie; those that an operator makes lie in memory that the caller gives with the
 // results, and those that it hands on stay where they are.
-#include "texts.h"
-
 #include <locale.h>
 #include <wctype.h>
 
@@ -10,7 +8,6 @@
 #include <cstring>
 
 #include "broadcast.h"
-#include "walk.h"
 
 namespace regie::ops {
 namespace {
@@ -25,10 +22,7 @@ void infer_concat(const Infer& infer) { infer.result(0, REGIE_STRING, broadcast_
 
 KernelPtr prepare_concat(Prepare& p) {
   if (p.in(0).elem != REGIE_STRING || p.in(1).elem != REGIE_STRING) p.bad("needs two tensors of strings");
-  auto shape = broadcast_operands(p, 0, 2);
-  p.expect_result(0, shape);
-  Walk<3> walk(shape, {broadcast_strides(p.op, p.shape(0), shape), broadcast_strides(p.op, p.shape(1), shape),
-                       dense_strides(shape)});
+  const Walk<3> walk = broadcast_walk(p);
   return make_kernel([=](const Call& call) {
     auto each = [&](auto&& f) {
       walk.rows([&](const auto& at, int64_t count, const auto& step) {
@@ -182,19 +176,27 @@ void infer_normalizer(const Infer& infer) {
 KernelPtr prepare_normalizer(Prepare& p) {
   if (p.in(0).elem != REGIE_STRING || p.out(0).elem != REGIE_STRING) p.bad("needs a tensor of strings");
   auto how = std::make_shared<const Normalizer>(p.op, p.attrs);
-  return make_kernel([how, size = sdk::count_of(p.in(0)), kept = sdk::count_of(p.out(0))](const Call& call) {
+  const int64_t size = sdk::count_of(p.in(0)), kept = sdk::count_of(p.out(0));
+  p.scratch_bytes = static_cast<uint64_t>(size);
+  return make_kernel([how, size, kept](const Call& call) {
     const Text* from = call.in<Text>(0);
-    if (how->count(from, size) != kept)
+    auto* stays = call.scratch<uint8_t>();
+    int64_t count = 0;
+    uint64_t total = 0;
+    for (int64_t i = 0; i < size; ++i) {
+      stays[i] = !how->stops(sdk::sv(from[i]));
+      if (!stays[i]) continue;
+      ++count;
+      total += how->folding.change(sdk::sv(from[i]), how->action, nullptr);
+    }
+    if (std::max<int64_t>(count, 1) != kept)
       throw sdk::Failure(REGIE_INVALID_INPUT,
                          "StringNormalizer: another number of words stays than the result has");
-    uint64_t total = 0;
-    for (int64_t i = 0; i < size; ++i)
-      if (!how->stops(sdk::sv(from[i]))) total += how->folding.change(sdk::sv(from[i]), how->action, nullptr);
     char* room = call.characters(0, total);
     Text* to = call.out<Text>(0);
     for (int64_t i = 0; i < kept; ++i) to[i] = {room, 0};
     for (int64_t i = 0; i < size; ++i) {
-      if (how->stops(sdk::sv(from[i]))) continue;
+      if (!stays[i]) continue;
       const size_t written = how->folding.change(sdk::sv(from[i]), how->action, room);
       *to++ = {room, written};
       room += written;
@@ -292,21 +294,6 @@ constexpr Op table[] = {
 };
 
 }  // namespace
-
-KernelPtr prepare_equal_strings(Prepare& p) {
-  if (p.in(1).elem != REGIE_STRING || p.out(0).elem != REGIE_BOOL) p.bad("needs two tensors of strings");
-  auto shape = broadcast_operands(p, 0, 2);
-  p.expect_result(0, shape);
-  Walk<3> walk(shape, {broadcast_strides(p.op, p.shape(0), shape), broadcast_strides(p.op, p.shape(1), shape),
-                       dense_strides(shape)});
-  return make_kernel([=](const Call& call) {
-    walk.rows([&](const auto& at, int64_t count, const auto& step) {
-      for (int64_t i = 0; i < count; ++i)
-        call.out<Bool>(0)[at[2] + i * step[2]] = Bool(sdk::sv(call.in<Text>(0)[at[0] + i * step[0]]) ==
-                                                      sdk::sv(call.in<Text>(1)[at[1] + i * step[1]]));
-    });
-  });
-}
 
 std::span<const Op> string_ops() { return table; }
 

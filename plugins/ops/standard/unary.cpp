@@ -44,14 +44,10 @@ void infer_clip(const Infer& infer) {
 // Not occurs in conditions on shapes.
 void infer_not(const Infer& infer) {
   infer_same(infer);
-  auto content = infer.content(0);
-  if (!content) return;
-  for (regie_dim& d : *content) {
-    const auto number = infer.number(d);
-    if (!number) return;
-    d = *number == 0;
-  }
-  infer.content(0, *content);
+  auto numbers = infer.numbers(0);
+  if (!numbers) return;
+  for (int64_t& n : *numbers) n = n == 0;
+  infer.content(0, *numbers);
 }
 
 // Operators whose function is one of functors.h.
