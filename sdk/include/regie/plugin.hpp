@@ -190,12 +190,6 @@ inline int64_t count_of(const regie_tensor& t) {
   for (int64_t d : dims_of(t)) n *= d;
   return n;
 }
-// Is a dimension (-1) known only when the model runs?
-inline bool is_open(const regie_tensor& t) {
-  for (int64_t d : dims_of(t))
-    if (d < 0) return true;
-  return false;
-}
 
 constexpr regie_table_head head(size_t size, const char* digest) { return {static_cast<uint32_t>(size), 0, digest}; }
 
