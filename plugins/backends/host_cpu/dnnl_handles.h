@@ -60,6 +60,12 @@ inline Primitive make_primitive(const PrimitiveDesc& desc) {
   return Primitive(h);
 }
 
+// Does oneDNN use these instructions here?
+inline bool uses_isa(dnnl_cpu_isa_t wanted) {
+  const auto bits = static_cast<uint32_t>(wanted);
+  return (static_cast<uint32_t>(dnnl_get_effective_cpu_isa()) & bits) == bits;
+}
+
 // The width of parallel regions that the calling thread opens, while in scope.
 class Width {
  public:

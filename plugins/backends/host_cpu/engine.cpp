@@ -2,25 +2,13 @@
 // oneDNN, element-wise ones to loops, others to a kernel of our own; the rest to the operator's reference
 // kernel, and the answer says so.
 
-#include "regie/c/engine.h"
+#include "engine.h"
 
 #include <algorithm>
-#include <cstring>
-#include <deque>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include "executable.h"
-#include "kernel_blob.h"
-#include "lowered_memo.h"
 #include "pointwise_engine.h"
-#include "pointwise_program.h"
-#include "regie/c/pass.h"
 #include "regie/part_view.hpp"
-#include "regie/reference_kernel.hpp"
 #include "regie_digests.h"
-#include "settings.h"
 #include "tables.h"
 #include "wishes.h"
 
@@ -28,152 +16,7 @@ using regie::sdk::Attrs;
 using regie::sdk::Failure;
 using namespace host_cpu;
 
-struct regie_engine {
-  regie_engine(const regie_host* h, const regie_config* params)
-      : host(h), catcher(h), settings(read_settings(params)), dnnl(make_engine()) {}
-  const regie_host* host;
-  regie::sdk::WordCatcher catcher;
-  Settings settings;
-  Engine dnnl;
-  LoweredMemo lowered;
-  std::string reason;  // of the last answer
-  // Of the graph that was last asked about: its size, and whether any node gains by a format.
-  uint32_t known_nodes = 0;
-  bool gains = false;
-};
-
 namespace {
-
-uint64_t tensor_bytes(const regie_tensor& t) {
-  if (t.elem == REGIE_ELEM_UNKNOWN) return 0;
-  return (static_cast<uint64_t>(regie::sdk::count_of(t)) * std::max(regie::sdk::elem_bits(t.elem), 8u) + 7) /
-         8;
-}
-
-constexpr const char* kUntried = "its sizes are known only when the model runs";
-
-// A node at its reference shapes.
-struct Work {
-  Work(const regie_graph* graph, uint32_t id, const regie_engine_shapes& shapes)
-      : node(graph->nodes[id]),
-        op(regie::sdk::sv(node.op)),
-        attrs(node.attrs, node.attrs + node.attr_count),
-        operands(shapes.operands, shapes.operands + node.operand_count),
-        results(shapes.results, shapes.results + node.result_count) {
-    for (std::vector<regie_tensor>* list : {&operands, &results})
-      for (regie_tensor& t : *list)
-        if (std::any_of(t.dims, t.dims + t.rank, [](int64_t d) { return d < 0; })) {
-          untried = true;
-          kept_dims.emplace_back(t.dims, t.dims + t.rank);
-          for (int64_t& d : kept_dims.back()) d = std::max<int64_t>(d, 1);
-          t.dims = kept_dims.back().data();
-        }
-    for (uint32_t i = 0; i < node.operand_count; ++i)
-      formats.operands.push_back(
-          node.operands[i] == REGIE_NONE ? kPlainFormat : graph->values[node.operands[i]].type.format);
-    for (uint32_t i = 0; i < node.result_count; ++i)
-      formats.results.push_back(node.results[i] == REGIE_NONE ? kPlainFormat
-                                                              : graph->values[node.results[i]].type.format);
-    for (const regie_tensor& t : operands) bytes += static_cast<double>(tensor_bytes(t));
-    for (const regie_tensor& t : results) {
-      bytes += static_cast<double>(tensor_bytes(t));
-      if (t.elem != REGIE_ELEM_UNKNOWN)
-        elements = std::max(elements, static_cast<double>(regie::sdk::count_of(t)));
-      if (is_empty(t)) empty = true;
-    }
-    for (uint32_t i = 0; i < node.operand_count; ++i) {
-      const regie_tensor& t = operands[i];
-      if (t.elem == REGIE_ELEM_UNKNOWN) continue;
-      elements = std::max(elements, static_cast<double>(regie::sdk::count_of(t)));
-      // An empty list, of axes for example, is a parameter as any other.
-      const uint32_t kind = graph->values[node.operands[i]].kind;
-      const bool parameter =
-          (kind == REGIE_VALUE_CONSTANT || kind == REGIE_VALUE_WEIGHT) && t.rank == 1 && i > 0;
-      if (is_empty(t) && !parameter) empty = true;
-    }
-  }
-  Attrs attributes() const { return Attrs(node); }
-  Operation describe() const {
-    if (untried) throw Failure(REGIE_UNSUPPORTED, kUntried);
-    if (empty) throw Failure(REGIE_UNSUPPORTED, "a tensor has no element at the reference shapes");
-    Operation made = host_cpu::describe(op, attributes(), operands.data(), node.operand_count, results.data(),
-                                        node.result_count);
-    set_formats(made, formats, operands.data(), results.data());
-    return made;
-  }
-  NativePtr native(uint32_t threads) const {
-    if (untried) throw Failure(REGIE_UNSUPPORTED, kUntried);
-    if (empty) throw Failure(REGIE_UNSUPPORTED, "a tensor has no element at the reference shapes");
-    return make_native(native_request(op, attributes(), operands.data(), results.data(), formats, threads));
-  }
-  const regie_node& node;
-  std::string_view op;
-  std::vector<regie_attr> attrs;
-  std::vector<regie_tensor> operands, results;
-  Formats formats;
-  double bytes = 0, elements = 0;
-  bool empty = false;  // A dimension (-1) is known only when the model runs: there is nothing to try. Where
-                       // it is one of the result
-  // alone, the device gets the operands' data when it prepares the kernel.
-  bool untried = false;
-  std::deque<std::vector<int64_t>> kept_dims;
-};
-
-// Measured (docs/backends.md): row-major convolution is an im2col GEMM, and loses to the blocked kernels by
-// far even with two reorders around them. Pooling of floats and matrix products have nothing to win.
-Layout choose_layout(const regie_engine& e, const Operation& op) {
-  if (e.settings.layout) return *e.settings.layout;
-  const bool pools_bytes = op.kind == Operation::kPooling && op.quantised();
-  return op.convolves() || pools_bytes ? Layout::kOwn : Layout::kPlain;
-}
-
-struct Choice {
-  Operation op;
-  Layout layout;
-  const Lowered* lowered;  // of the engine
-  bool pack = false;       // the weights are constant and oneDNN wants them otherwise than they are
-  const Lowered* winograd = nullptr;  // instead, where there is one
-};
-
-Choice choose(regie_engine& e, const Work& work) {
-  Choice c{work.describe(), Layout::kPlain, nullptr, false};
-  if (work.formats.all_plain()) c.layout = choose_layout(e, c.op);
-  const bool constant = c.op.weights.ndims && work.operands[c.op.weights_operand].data;
-  c.lowered = &e.lowered.get(e.dnnl.get(), c.op, c.layout, constant);
-  if (constant && !same_layout(c.lowered->weights, c.op.weights)) {
-    c.pack = is_storable(c.lowered->weights);
-    if (!c.pack) c.lowered = &e.lowered.get(e.dnnl.get(), c.op, c.layout, false);
-  }
-  if (c.pack && e.settings.winograd && work.formats.results[0] == kBlocked && suits_winograd(c.op)) {
-    try {
-      c.winograd = &e.lowered.get(e.dnnl.get(), c.op, Layout::kWinograd, true);
-    } catch (const Failure& f) {
-      if (f.code != REGIE_UNSUPPORTED) throw;
-    }
-  }
-  return c;
-}
-
-// Nothing where it cannot take the node; `why` says why then.
-std::optional<regie::sdk::ReferenceKernel> reference_kernel(const regie_engine& e, const Work& work,
-                                                            std::string* why) {
-  auto reference = regie::sdk::find_reference(e.catcher, work.op);
-  if (work.node.region_count)
-    *why = "it has regions";
-  else if (!reference)
-    *why = "no plug-in has a reference kernel for " + std::string(work.op);
-  else if (reference->flags() & REGIE_OP_DYNAMIC_RESULT)
-    *why = "a result's shape is known only after it has run, which launches do not cover";
-  else
-    try {
-      return regie::sdk::ReferenceKernel(e.catcher, *reference, work.op, work.attrs, work.operands.data(),
-                                         work.node.operand_count, work.results.data(),
-                                         work.node.result_count);
-    } catch (const Failure& f) {
-      *why = f.message;
-    }
-  return std::nullopt;
-}
 
 regie_status create(uint32_t, const regie_host* host, const regie_config* params, regie_engine** engine) {
   return regie::sdk::guard(host, [&] { *engine = new regie_engine(host, params); });
@@ -182,6 +25,7 @@ void destroy(regie_engine* engine) { delete engine; }
 
 // Element-wise code reaches about this part of what matrix products do.
 constexpr double kNativeSlower = 8;
+constexpr double kReferenceFlops = 4;  // of an element, by a reference kernel
 
 regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const regie_engine_shapes* shapes,
                  regie_answer* answer) {
@@ -199,9 +43,8 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
       const bool own = find_native(work.op) != nullptr;
       const bool can = !work.node.region_count && regie::sdk::find_reference(e->catcher, work.op);
       answer->reference = can && !own;
-      constexpr double kFlopsAnElement = 4;
-      return say(can, kFlopsAnElement * work.elements / s.reference_flops_per_ns,
-                 !can  ? "no plug-in has a reference kernel for " + std::string(work.op)
+      return say(can, kReferenceFlops * work.elements / s.reference_flops_per_ns,
+                 !can  ? no_reference_for(work.op)
                  : own ? "a kernel of our own, made when the sizes are known"
                        : "made when the sizes are known");
     }
@@ -233,8 +76,7 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
     answer->reference = !work.node.region_count && reference_kernel(*e, work, &problem);
     std::string reason = answer->reference ? "reference kernel" : problem;
     if (!why_not.empty()) reason += "; " + why_not;
-    constexpr double kFlopsAnElement = 4;
-    say(answer->reference, kFlopsAnElement * work.elements / s.reference_flops_per_ns, std::move(reason));
+    say(answer->reference, kReferenceFlops * work.elements / s.reference_flops_per_ns, std::move(reason));
   });
 }
 
@@ -276,29 +118,6 @@ uint32_t alias(regie_engine* e, const regie_graph* graph, uint32_t id, uint32_t 
   return (reference->flags() & REGIE_OP_INPLACE) && same ? REGIE_ALIAS_INPLACE : REGIE_ALIAS_NONE;
 }
 
-// Why a quantised product would be worse than the product of floats that it is made of.
-std::string quantisation_problem(const regie_graph& graph, const regie_node& n) {
-  if (std::string why = byte_product_problem(); !why.empty()) return why;
-  constexpr uint32_t kScale = 1, kWeights = 3, kZero = 5;
-  auto value = [&](uint32_t i) -> const regie_value* {
-    return i < n.operand_count && n.operands[i] != REGIE_NONE ? &graph.values[n.operands[i]] : nullptr;
-  };
-  const bool convolves = regie::sdk::sv(n.op).find("Conv") != std::string_view::npos;
-  if (const regie_value* w = value(kWeights); w && w->type.elem == REGIE_U8)
-    return "oneDNN takes signed weights only";
-  if (const regie_value* s = value(kScale); convolves && s && !regie::sdk::is_constant(*s))
-    return "the input's scale is known at run time only";
-  const regie_value* zero = value(kZero);
-  if (!zero || !zero->data || !zero->data->data) return {};
-  const auto* bytes = static_cast<const int8_t*>(zero->data->data);
-  const int64_t count = regie::sdk::count_of(*zero->data);
-  for (int64_t i = 0; i < count; ++i) {
-    if (bytes[i] != bytes[0]) return "the weights have a zero point a channel";
-    if (convolves && bytes[i] != 0) return "oneDNN convolves with weights whose zero point is 0 only";
-  }
-  return {};
-}
-
 uint32_t accept_fusion(regie_engine* e, const regie_graph* graph, uint32_t id, regie_str* reason) {
   const regie_node& n = graph->nodes[id];
   const std::string_view op = regie::sdk::sv(n.op);
@@ -307,167 +126,6 @@ uint32_t accept_fusion(regie_engine* e, const regie_graph* graph, uint32_t id, r
   if (e->reason.empty() && is_quantised(op)) e->reason = quantisation_problem(*graph, n);
   *reason = regie::sdk::str(e->reason);
   return e->reason.empty();
-}
-
-// What a device must have to run a packed weight without packing it again.
-std::optional<std::string_view> needed_capability(bool bytes) {
-  const auto isa = static_cast<uint32_t>(dnnl_get_effective_cpu_isa());
-  auto has = [&](dnnl_cpu_isa_t wanted) {
-    return (isa & static_cast<uint32_t>(wanted)) == static_cast<uint32_t>(wanted);
-  };
-  if (bytes) return "avx512_core_vnni";
-  if (has(dnnl_cpu_isa_avx512_core)) return "avx512_core";
-  if (has(dnnl_cpu_isa_avx2)) return "avx2";
-  return std::nullopt;
-}
-
-// Refers to its arguments.
-regie_kernel kernel_of(const char* format, const std::string& name, const std::string& blob) {
-  regie_kernel k{};
-  k.struct_size = sizeof k;
-  k.flags = REGIE_KERNEL_ANY_SHAPE;
-  k.format = regie::sdk::str(format);
-  k.name = regie::sdk::str(name);
-  k.blob = blob.data();
-  k.blob_size = blob.size();
-  return k;
-}
-
-void emit_reference(regie_engine& e, const regie_engine_compile& request, const Work& work) {
-  if (!work.formats.all_plain())
-    throw Failure(REGIE_UNSUPPORTED,
-                  std::string(work.op) + " was to be computed in a format in which it cannot be");
-  std::string why_not;
-  const auto kernel = reference_kernel(e, work, &why_not);
-  if (!kernel)
-    throw Failure(REGIE_UNSUPPORTED, "host_cpu cannot run " + std::string(work.op) + ": " + why_not);
-  regie::sdk::BlobWriter out;
-  regie::sdk::write_op(out, work.op, work.node.attrs, work.node.attr_count, work.node.region_count);
-  const std::string blob = out.take(), name = "reference " + std::string(work.op);
-  regie_kernel k = kernel_of(kReferenceFormat, name, blob);
-  k.flags |= REGIE_KERNEL_REFERENCE;
-  k.scratch_bytes = kernel->scratch_bytes();
-  const uint32_t residual = residual_operand(work.op);
-  if (residual < work.operands.size() && work.operands[residual].elem != REGIE_ELEM_UNKNOWN) {
-    const ReferenceScratch scratch = plan_reference_scratch(k.scratch_bytes, work.operands[residual]);
-    k.scratch_bytes = scratch.residual_at + scratch.residual_bytes;
-  }
-  regie::sdk::check(request.emit(&request, &k));
-}
-
-// "own Resize nhwc"
-std::string name_of(std::string_view who, std::string_view what, const Formats& formats) {
-  std::string name(who);
-  name.append(" ").append(what);
-  if (!formats.all_plain()) name.append(" ").append(format_name(formats.results[0]));
-  return name;
-}
-
-void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work& work, const Choice& c) {
-  WinogradWeights winograd;
-  if (c.winograd) {
-    winograd.offset = round_up(dnnl_memory_desc_get_size(&c.lowered->weights));
-    winograd.bytes = dnnl_memory_desc_get_size(&c.winograd->weights);
-    winograd.digest = winograd_digest(c.winograd->weights);
-  }
-  const std::string blob = write_dnnl_blob(
-      work.op, work.attrs, c.winograd ? Layout::kWinograd : c.layout, work.operands, work.results,
-      work.formats, c.pack ? c.op.weights_operand : REGIE_NONE, c.lowered->weights, winograd);
-  const std::string name =
-      name_of("oneDNN", (c.winograd ? c.winograd : c.lowered)->implementation, work.formats);
-  regie_kernel k = kernel_of(kDnnlFormat, name, blob);
-  uint64_t reorders = 0;
-  if (!same_layout(c.op.src, c.lowered->src)) make_reorder(e.dnnl.get(), c.op.src, c.lowered->src, &reorders);
-  if (!same_layout(c.op.dst, c.lowered->dst)) {
-    make_reorder(e.dnnl.get(), c.lowered->dst, c.op.dst, &reorders);
-    if (c.op.residual_operand != REGIE_NONE) make_reorder(e.dnnl.get(), c.op.dst, c.lowered->dst, &reorders);
-  }
-  k.scratch_bytes = plan_scratch(c.op, *(c.winograd ? c.winograd : c.lowered), reorders).bytes;
-  if (!c.pack) return regie::sdk::check(request.emit(&request, &k));
-
-  const uint64_t bytes =
-      std::max<uint64_t>(dnnl_memory_desc_get_size(&c.lowered->weights), winograd.offset + winograd.bytes);
-  const Bytes packed = make_bytes(bytes);
-  std::memset(packed.get(), 0, bytes);
-  if (c.winograd)
-    reorder_now(e.dnnl.get(), c.op.weights, work.operands[c.op.weights_operand].data, c.winograd->weights,
-                static_cast<char*>(packed.get()) + winograd.offset);
-  reorder_now(e.dnnl.get(), c.op.weights, work.operands[c.op.weights_operand].data, c.lowered->weights,
-              packed.get());
-  const std::string layout = "opaque:host_cpu:" + layout_digest(c.lowered->weights);
-  regie_packed_weight weight{c.op.weights_operand, 64, packed.get(), bytes, regie::sdk::str(layout)};
-  k.weight_count = 1;
-  k.weights = &weight;
-  regie_str capability{};
-  if (auto needed = needed_capability(c.op.quantised())) {
-    capability = regie::sdk::str(*needed);
-    k.requires_count = 1;
-    k.requires_ = &capability;
-  }
-  regie::sdk::check(request.emit(&request, &k));
-}
-
-// False where there is none at these shapes.
-bool emit_native(const regie_engine_compile& request, const Work& work) {
-  NativePtr kernel;
-  try {
-    if (!find_native(work.op)) return false;
-    kernel = work.native(request.threads);
-  } catch (const Failure& f) {
-    if (f.code != REGIE_UNSUPPORTED) throw;
-    return false;
-  }
-  const std::string blob = write_native_blob(work.op, work.attrs, work.formats);
-  const std::string name = name_of("own", work.op, work.formats);
-  regie_kernel k = kernel_of(kNativeFormat, name, blob);
-  k.scratch_bytes = kernel->scratch_bytes;
-  regie::sdk::check(request.emit(&request, &k));
-  return true;
-}
-
-// A kernel that can be made only when the run has told the shapes.
-void emit_untried(regie_engine& e, const regie_engine_compile& request, const Work& work) {
-  if (!regie::sdk::find_reference(e.catcher, work.op))
-    throw Failure(REGIE_UNSUPPORTED, "no plug-in has a reference kernel for " + std::string(work.op));
-  if (!work.formats.all_plain())
-    throw Failure(REGIE_UNSUPPORTED,
-                  std::string(work.op) + " was to be computed in a format in which it cannot be");
-  if (find_native(work.op)) {
-    const std::string blob = write_native_blob(work.op, work.attrs, work.formats);
-    const std::string name = name_of("own", work.op, work.formats);
-    const regie_kernel k = kernel_of(kNativeFormat, name, blob);
-    return regie::sdk::check(request.emit(&request, &k));
-  }
-  regie::sdk::BlobWriter out;
-  regie::sdk::write_op(out, work.op, work.node.attrs, work.node.attr_count, work.node.region_count);
-  const std::string blob = out.take(), name = "reference " + std::string(work.op);
-  regie_kernel k = kernel_of(kReferenceFormat, name, blob);
-  k.flags |= REGIE_KERNEL_REFERENCE;
-  regie::sdk::check(request.emit(&request, &k));
-}
-
-regie_status compile(regie_engine* e, const regie_engine_compile* request) {
-  return regie::sdk::guard(e->host, [&] {
-    Width width(request->threads);
-    Work work(request->graph, request->node, request->shapes);
-    if (work.untried) return emit_untried(*e, *request, work);
-    std::optional<Choice> choice;
-    if (is_lowered(work.op)) {
-      try {
-        choice = choose(*e, work);
-      } catch (const Failure& f) {
-        if (f.code != REGIE_UNSUPPORTED) throw;
-      }
-    }
-    if (choice) return emit_dnnl(*e, *request, work, *choice);
-    std::string why_not;
-    if (auto kernel = lower_pointwise(e->catcher, request->graph, work.node, work.operands.data(),
-                                      work.results.data(), work.formats, &why_not)) {
-      const regie_kernel k = kernel_of(kPointwiseFormat, kernel->name, kernel->blob);
-      return regie::sdk::check(request->emit(request, &k));
-    }
-    if (!emit_native(*request, work)) emit_reference(*e, *request, work);
-  });
 }
 
 uint32_t formats(regie_engine* e, const regie_graph* graph, uint32_t node, const regie_engine_shapes* shapes,

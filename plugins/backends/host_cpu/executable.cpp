@@ -74,8 +74,7 @@ Bytes unpack(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& r
 ReferenceScratch plan_reference_scratch(uint64_t kernel_bytes, const regie_tensor& residual) {
   ReferenceScratch plan;
   plan.residual_at = round_up(kernel_bytes);
-  plan.residual_bytes =
-      (static_cast<uint64_t>(regie::sdk::count_of(residual)) * regie::sdk::elem_bits(residual.elem) + 7) / 8;
+  plan.residual_bytes = regie::sdk::bytes_of(residual).value_or(0);
   return plan;
 }
 
@@ -219,6 +218,12 @@ void DnnlRun::add(Memory& memory, int argument, uint32_t operand, uint64_t offse
   memories_.push_back(std::move(memory));
 }
 
+void DnnlRun::add_own(Memory& memory, int argument, void* data) {
+  check(dnnl_memory_set_data_handle(memory.get(), data), "setting an address");
+  args_.push_back({argument, memory.get()});
+  memories_.push_back(std::move(memory));
+}
+
 void DnnlRun::prepare_weights(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& request,
                               Lowered& lowered) {
   const bool packed = blob.packed_operand != REGIE_NONE;
@@ -245,11 +250,10 @@ void DnnlRun::prepare_weights(dnnl_engine_t engine, const DnnlBlob& blob, const 
     layout = Layout::kPlain;
   }
   // Another width or shape may want other blocks; with these it may have a plain loop left, or nothing.
-  auto is_slow = [](const Lowered& l) { return l.implementation.find("ref") != std::string::npos; };
   bool fits = true;
   try {
     lowered = lower(engine, op_, layout, true, &blob.packed);
-    fits = !is_slow(lowered);
+    fits = !lowered.is_plain_loop();
   } catch (const Failure& f) {
     if (f.code != REGIE_UNSUPPORTED) throw;
     fits = false;
@@ -297,32 +301,25 @@ DnnlRun::DnnlRun(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareReques
   }
   if (op_.weights.ndims) {
     Memory weights = make_memory(engine, lowered.weights);
-    if (repacked_) {
-      check(dnnl_memory_set_data_handle(weights.get(), repacked_.get()), "setting an address");
-      args_.push_back({DNNL_ARG_WEIGHTS, weights.get()});
-      memories_.push_back(std::move(weights));
-    } else {
+    if (repacked_)
+      add_own(weights, DNNL_ARG_WEIGHTS, repacked_.get());
+    else
       add(weights, DNNL_ARG_WEIGHTS, op_.weights_operand, weights_offset_);
-    }
   }
   if (op_.bias.ndims) {
     Memory bias = make_memory(engine, op_.bias);
-    if (op_.bias_values.empty()) {
+    if (op_.bias_values.empty())
       add(bias, DNNL_ARG_BIAS, op_.bias_operand);
-    } else {
-      check(dnnl_memory_set_data_handle(bias.get(), op_.bias_values.data()), "setting an address");
-      args_.push_back({DNNL_ARG_BIAS, bias.get()});
-      memories_.push_back(std::move(bias));
-    }
+    else
+      add_own(bias, DNNL_ARG_BIAS, op_.bias_values.data());
   }
   if (op_.src_zero_operand != REGIE_NONE) {
     dnnl_memory_desc_t one{};
     const dnnl_dims_t dims = {1};
     check(dnnl_memory_desc_init_by_tag(&one, 1, dims, dnnl_s32, dnnl_a), "describing a zero point");
     src_zero_ = std::make_unique<int32_t>(0);
-    src_zero_memory_ = make_memory(engine, one);
-    check(dnnl_memory_set_data_handle(src_zero_memory_.get(), src_zero_.get()), "setting an address");
-    args_.push_back({DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, src_zero_memory_.get()});
+    Memory zero = make_memory(engine, one);
+    add_own(zero, DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, src_zero_.get());
   }
   for (size_t i = 0; i < op_.post.size(); ++i) {
     if (op_.post[i].kind != PostOp::kBinaryAdd && op_.post[i].kind != PostOp::kBinaryMul) continue;
@@ -332,10 +329,7 @@ DnnlRun::DnnlRun(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareReques
   scratch_ = plan_scratch(op_, lowered, reorders);
   const uint64_t pad = std::max(lowered.scratchpad, reorders);
   if (pad) {
-    dnnl_memory_desc_t desc{};
-    const dnnl_dims_t dims = {static_cast<dnnl_dim_t>(pad)};
-    check(dnnl_memory_desc_init_by_tag(&desc, 1, dims, dnnl_u8, dnnl_a), "describing the scratchpad");
-    scratchpad_ = make_memory(engine, desc);
+    scratchpad_ = make_scratchpad(engine, pad);
     for (auto* args : {&args_, &src_args_, &dst_args_, &residual_args_})
       if (!args->empty()) args->push_back({DNNL_ARG_SCRATCHPAD, scratchpad_.get()});
   }

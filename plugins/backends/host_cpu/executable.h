@@ -101,7 +101,9 @@ class DnnlRun {
   regie_status run(const regie_launch& launch, dnnl_stream_t stream, std::string* words);
 
  private:
+  // Arguments whose bytes come with the launch, or are the executable's own.
   void add(Memory& memory, int argument, uint32_t operand, uint64_t offset = 0);
+  void add_own(Memory& memory, int argument, void* data);
   void prepare_weights(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& request,
                        Lowered& lowered);
   void set_addresses(const regie_launch& launch);
@@ -118,7 +120,7 @@ class DnnlRun {
   std::vector<Memory> memories_;
   std::vector<Bound> bound_;
   std::unique_ptr<int32_t> src_zero_;  // of the launch
-  Memory scratchpad_, src_zero_memory_, src_, dst_, plain_src_, plain_dst_, plain_residual_;
+  Memory scratchpad_, src_, dst_, plain_src_, plain_dst_, plain_residual_;
   Primitive primitive_, reorder_src_, reorder_dst_, reorder_residual_;
   std::vector<dnnl_exec_arg_t> args_, src_args_, dst_args_, residual_args_;
   uint64_t dst_bytes_ = 0, weights_offset_ = 0;

@@ -6,6 +6,7 @@
 
 #include "native.h"
 #include "parallel.h"
+#include "primitive.h"
 #include "product.h"
 #include "simd.h"
 
@@ -30,9 +31,7 @@ struct Attention {
   std::shared_ptr<const Products> whole, last;
 
   // Of a thread: scores, and a sum a row; then the products' own.
-  uint64_t block_bytes() const {
-    return static_cast<uint64_t>((block * (t + 1) + 15) / 16 * 16) * sizeof(float);
-  }
+  uint64_t block_bytes() const { return round_up(static_cast<uint64_t>(block * (t + 1)) * sizeof(float)); }
   uint64_t thread_bytes() const {
     return block_bytes() + std::max(whole->scratch_bytes(), last->scratch_bytes());
   }

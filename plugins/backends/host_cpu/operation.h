@@ -26,11 +26,10 @@ struct Operation {
   bool convolves() const { return kind == kConvolution || kind == kDeconvolution; }
   dnnl_memory_desc_t src{}, weights{}, bias{}, dst{};  // plain layouts; ndims 0: absent
   uint32_t src_operand = 0, weights_operand = REGIE_NONE, bias_operand = REGIE_NONE;
-  uint32_t residual_operand =
-      REGIE_NONE;  // added to the result (post-op sum): same type, shape and layout as dst
+  uint32_t residual_operand = REGIE_NONE;  // added to the result (post-op sum): as dst in type, shape, layout
   dnnl_alg_kind_t alg = dnnl_alg_kind_undef;
-  dnnl_dims_t strides{}, dilates{}, kernel{}, pad_l{},
-      pad_r{};      // per spatial axis; dilates as oneDNN counts: 0 = dense
+  // Per spatial axis; dilates as oneDNN counts: 0 = dense.
+  dnnl_dims_t strides{}, dilates{}, kernel{}, pad_l{}, pad_r{};
   float scale = 1;  // of the product, before all post-ops; only where there is no bias
   // No two of one algorithm: oneDNN 2.6 gives the second the parameters of the first.
   std::vector<PostOp> post;
@@ -67,12 +66,14 @@ void set_formats(Operation& op, const Formats& formats, const regie_tensor* oper
 // Which operand may be overwritten by the result of this operator, as its residual; REGIE_NONE: none.
 uint32_t residual_operand(std::string_view op);
 
-// Is it of those whose operands are described where they are float32 only?
+// Is it a product of bytes, with scales and zero points?
 bool is_quantised(std::string_view op);
 
 // Empty, or why an activation of this name cannot be part of a kernel.
 std::string activation_problem(const regie::sdk::Attrs& attrs);
 // Empty, or why 8-bit products cannot be computed exactly by this processor.
 std::string byte_product_problem();
+// Empty, or why regie.QConv or regie.QMatMul would be worse than the product of floats that it is made of.
+std::string quantisation_problem(const regie_graph& graph, const regie_node& node);
 
 }  // namespace host_cpu

@@ -4,8 +4,11 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
+#include "dnnl_handles.h"
 #include "operation_parts.h"
+#include "regie/graph_view.hpp"
 
 namespace host_cpu {
 namespace {
@@ -14,10 +17,13 @@ namespace {
 struct Places {
   uint32_t x, x_scale, x_zero, w, w_scale, w_zero, bias, y_scale, y_zero;
 };
-constexpr uint32_t kNowhere = 99;
+constexpr uint32_t kNowhere = REGIE_NONE;
 constexpr Places kInteger{0, kNowhere, 2, 1, kNowhere, 3, kNowhere, kNowhere, kNowhere};
 constexpr Places kLinear{0, 1, 2, 3, 4, 5, 8, 6, 7};
 constexpr Places kFused{0, 1, 2, 3, 4, 5, 6, 7, 8};
+
+constexpr char kSignedOnly[] = "oneDNN takes signed weights only";
+constexpr char kZeroOnly[] = "oneDNN convolves with weights whose zero point is 0 only";
 
 std::vector<float> floats(const Request& r, uint32_t i, std::string_view what) {
   const regie_tensor& t = need(r, i);
@@ -55,9 +61,7 @@ void need_byte(const regie_tensor& t, std::string_view what) {
 // The activation in units of the result's scale, and the rounding. The scales of the sum are in the result's
 // units already where the return value is true, else in the real ones.
 bool requantise(Operation& op, float y_scale) {
-  const std::vector<PostOp> real = std::move(op.post);
-  op.post.clear();
-  const float unit = 1 / y_scale;
+  const std::vector<PostOp> real = std::exchange(op.post, {});
   bool scaled = true;
   if (real.size() == 1 && real[0].alg == dnnl_eltwise_relu) {
     op.post.push_back(real[0]);
@@ -69,7 +73,7 @@ bool requantise(Operation& op, float y_scale) {
     scaled = false;
   } else if (!real.empty()) {
     op.post = real;
-    append_eltwise(op.post, dnnl_eltwise_linear, unit, 0);
+    append_eltwise(op.post, dnnl_eltwise_linear, 1 / y_scale, 0);
     scaled = false;
   }
   // oneDNN would add the zero point before it rounds, which loses digits, and turns halves the other way if
@@ -101,8 +105,7 @@ void scale_at_run_time(Operation& op, const Request& r, const Places& at, int64_
   if (op.kind != Operation::kMatMul || r.results[0].elem != REGIE_F32)
     refuse("the input's scale is not constant");
   if (regie::sdk::count_of(need(r, at.x_scale)) != 1) refuse("the input has more than one scale");
-  const std::vector<PostOp> activation = std::move(op.post);
-  op.post.clear();
+  const std::vector<PostOp> activation = std::exchange(op.post, {});
   const std::vector<int64_t> ones(static_cast<size_t>(op.dst.ndims), 1);
   op.post.push_back({PostOp::kBinaryMul, dnnl_alg_kind_undef, 0, 0, at.x_scale, plain(ones)});
   if (const regie_tensor* bias = r.operand(at.bias)) {
@@ -119,7 +122,7 @@ Operation quantised(const Request& r, const Places& at, Operation (*geometry)(co
   if (std::string why = byte_product_problem(); !why.empty()) refuse(why);
   const regie_tensor &x = need(r, at.x), &w = need(r, at.w), &y = r.results[0];
   need_byte(x, "the input");
-  if (w.elem != REGIE_I8) refuse("oneDNN takes signed weights only");
+  if (w.elem != REGIE_I8) refuse(kSignedOnly);
   const std::array<regie_tensor, 2> factors{x, w};
   Operation op = geometry({r.op, r.attrs, factors, r.results});
   op.src.data_type = dnnl_type(x.elem);
@@ -137,8 +140,7 @@ Operation quantised(const Request& r, const Places& at, Operation (*geometry)(co
     op.src_zero = zero_of(r, at.x_zero, "the input's zero point");
   }
   op.weights_zero = zero_of(r, at.w_zero, "the weights' zero point");
-  if (op.weights_zero != 0 && op.kind != Operation::kMatMul)
-    refuse("oneDNN convolves with weights whose zero point is 0 only");
+  if (op.weights_zero != 0 && op.kind != Operation::kMatMul) refuse(kZeroOnly);
   if (at.x_scale == kNowhere) {
     if (y.elem != REGIE_I32) refuse("the result must be int32");
     return op;
@@ -190,9 +192,27 @@ dnnl_data_type_t dnnl_type(regie_elem elem) {
 
 // Without VNNI oneDNN adds two products in 16 bits, which saturate.
 std::string byte_product_problem() {
-  const auto isa = static_cast<uint32_t>(dnnl_get_effective_cpu_isa());
-  constexpr auto wanted = static_cast<uint32_t>(dnnl_cpu_isa_avx512_core_vnni);
-  return (isa & wanted) == wanted ? "" : "the processor has no exact products of bytes (AVX-512 VNNI)";
+  return uses_isa(dnnl_cpu_isa_avx512_core_vnni)
+             ? ""
+             : "the processor has no exact products of bytes (AVX-512 VNNI)";
+}
+
+std::string quantisation_problem(const regie_graph& graph, const regie_node& n) {
+  if (std::string why = byte_product_problem(); !why.empty()) return why;
+  const regie::sdk::GraphView g(&graph);
+  const bool convolves = regie::sdk::sv(n.op).find("Conv") != std::string_view::npos;
+  if (const regie_value* w = g.operand(n, kFused.w); w && w->type.elem == REGIE_U8) return kSignedOnly;
+  if (const regie_value* s = g.operand(n, kFused.x_scale); convolves && s && !regie::sdk::is_constant(*s))
+    return "the input's scale is known at run time only";
+  const regie_value* zero = g.operand(n, kFused.w_zero);
+  if (!zero || !zero->data || !zero->data->data) return {};
+  const auto* bytes = static_cast<const int8_t*>(zero->data->data);
+  const int64_t count = regie::sdk::count_of(*zero->data);
+  for (int64_t i = 0; i < count; ++i) {
+    if (bytes[i] != bytes[0]) return "the weights have a zero point a channel";
+    if (convolves && bytes[i] != 0) return kZeroOnly;
+  }
+  return {};
 }
 
 Operation quantised_convolution(const Request& r) { return quantised(r, kFused, convolution); }

@@ -15,6 +15,10 @@ namespace {
 constexpr std::string_view kFused = "regie.Pointwise";
 }
 
+bool pointwise_takes_formats(std::string_view op) {
+  return op == kFused || op == "regie.Quantize" || op == "regie.Dequantize";
+}
+
 std::optional<PointwiseKernel> lower_pointwise(const regie::sdk::WordCatcher& catcher,
                                                const regie_graph* graph, const regie_node& node,
                                                const regie_tensor* operands, const regie_tensor* results,
@@ -29,9 +33,7 @@ std::optional<PointwiseKernel> lower_pointwise(const regie::sdk::WordCatcher& ca
       return std::nullopt;
     }
   }
-  // Of the others there are kernels that know formats (native_elementwise.cpp).
-  const bool in_formats = fused || op == "regie.Quantize" || op == "regie.Dequantize";
-  if (!in_formats && !formats.all_plain()) {
+  if (!pointwise_takes_formats(op) && !formats.all_plain()) {
     *why = "its operands are not row-major";
     return std::nullopt;
   }

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "operation.h"
 #include "regie/c/view.h"
@@ -22,6 +23,9 @@ std::optional<PointwiseKernel> lower_pointwise(const regie::sdk::WordCatcher& ca
                                                const regie_graph* graph, const regie_node& node,
                                                const regie_tensor* operands, const regie_tensor* results,
                                                const Formats& formats, std::string* why);
+
+// Of the others that are element-wise there are kernels that know formats (native_elementwise.cpp).
+bool pointwise_takes_formats(std::string_view op);
 
 // May result `result` of a regie.Pointwise lie on the bytes of operand `operand`?
 bool pointwise_in_place(const regie_graph* graph, const regie_node& node, uint32_t result, uint32_t operand);

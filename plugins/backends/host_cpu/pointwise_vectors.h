@@ -86,6 +86,9 @@ void power(const LoopCall& c) {
   base = v_pow(base, exponent);
   __builtin_memcpy(y + i, &base, bytes);
 }
+// The scalar type of a vector.
+template <class V>
+using Scalar = decltype(V{}[0] + 0);
 #define VECTOR_FUNCTION(Name, expression) \
   struct Name {                           \
     template <class V>                    \
@@ -109,14 +112,11 @@ struct Sigmoid {
 struct Elu {
   template <class V>
   static V f(V x, const LoopCall& c) {
-    const V below = v_expm1(x) * static_cast<decltype(x[0] + 0)>(c.p);
+    const V below = v_expm1(x) * static_cast<Scalar<V>>(c.p);
     return x < 0 ? below : x;
   }
 };
 
-// The scalar type of a vector.
-template <class V>
-using Scalar = decltype(V{}[0] + 0);
 template <class V>
 V softplus(V x) {
   const V zero{}, above = x > 0 ? x : zero;

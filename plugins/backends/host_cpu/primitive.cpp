@@ -183,6 +183,13 @@ Primitive make_reorder(dnnl_engine_t engine, const dnnl_memory_desc_t& from, con
   return make_primitive(desc);
 }
 
+Memory make_scratchpad(dnnl_engine_t engine, uint64_t bytes) {
+  dnnl_memory_desc_t desc{};
+  const dnnl_dims_t dims = {static_cast<dnnl_dim_t>(bytes)};
+  check(dnnl_memory_desc_init_by_tag(&desc, 1, dims, dnnl_u8, dnnl_a), "describing the scratchpad");
+  return make_memory(engine, desc);
+}
+
 void reorder_now(dnnl_engine_t engine, const dnnl_memory_desc_t& from_desc, const void* from,
                  const dnnl_memory_desc_t& to_desc, void* to) {
   dnnl_primitive_desc_t h = nullptr;

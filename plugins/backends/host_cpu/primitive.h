@@ -24,6 +24,8 @@ struct Lowered {
   dnnl_memory_desc_t src{}, weights{}, dst{};  // as the primitive wants them
   uint64_t scratchpad = 0;
   std::string implementation;  // oneDNN's name for it
+  // What oneDNN has left where it has nothing fast.
+  bool is_plain_loop() const { return implementation.find("ref") != std::string::npos; }
 };
 
 // `packed`: the layout that the weights have already; NULL: oneDNN chooses if `free_weights`, else row-major.
@@ -41,6 +43,9 @@ void reorder_now(dnnl_engine_t engine, const dnnl_memory_desc_t& from_desc, cons
                  const dnnl_memory_desc_t& to_desc, void* to);
 Primitive make_reorder(dnnl_engine_t engine, const dnnl_memory_desc_t& from, const dnnl_memory_desc_t& to,
                        uint64_t* scratchpad);
+
+// Of so many bytes, which a launch says where to find.
+Memory make_scratchpad(dnnl_engine_t engine, uint64_t bytes);
 
 // Where reorders and the primitive's own scratchpad lie in a launch's scratch; each part aligned to 64.
 struct ScratchPlan {

@@ -8,6 +8,7 @@
 #include "operation.h"
 #include "pointwise_engine.h"
 #include "primitive.h"
+#include "regie/graph_view.hpp"
 #include "regie/op_blob.hpp"
 
 namespace host_cpu {
@@ -29,7 +30,7 @@ class Lister {
         convolution();
       else if (r_.op.ends_with("Pool"))
         pooling();
-    } else if (is_pointwise()) {
+    } else if (pointwise_takes_formats(r_.op)) {
       go_along(Takes::kElementwise);
     } else if (const NativeOp* native = find_native(r_.op)) {
       if (r_.op == "Transpose") {
@@ -42,17 +43,11 @@ class Lister {
   }
 
  private:
-  bool is_pointwise() const {
-    return r_.op == "regie.Pointwise" || r_.op == "regie.Quantize" || r_.op == "regie.Dequantize";
-  }
   const regie_type& operand_type(uint32_t i) const { return r_.graph.values[r_.node.operands[i]].type; }
   const regie_type& result_type(uint32_t i) const { return r_.graph.values[r_.node.results[i]].type; }
   bool present(uint32_t i) const { return i < r_.node.operand_count && r_.node.operands[i] != REGIE_NONE; }
   // A text graph may say of a weight no more than its type.
-  bool constant(uint32_t i) const {
-    const uint32_t kind = r_.graph.values[r_.node.operands[i]].kind;
-    return kind == REGIE_VALUE_CONSTANT || kind == REGIE_VALUE_WEIGHT;
-  }
+  bool constant(uint32_t i) const { return regie::sdk::is_constant(r_.graph.values[r_.node.operands[i]]); }
 
   struct Use {
     bool is_result;
@@ -86,7 +81,7 @@ class Lister {
       const Operation op = operation(uses);
       const bool constant_weights = op.weights.ndims && constant(op.weights_operand);
       const Lowered& l = r_.lowered.get(r_.engine, op, Layout::kPlain, constant_weights);
-      return l.implementation.find("ref") == std::string::npos;
+      return !l.is_plain_loop();
     } catch (const Failure&) {
       return false;
     }
@@ -202,7 +197,7 @@ class Lister {
   static bool elem_size_known(regie_elem e) { return regie::sdk::elem_bits(e) >= 8; }
 
   bool made(const std::vector<Use>& uses) const {
-    if (is_pointwise()) {
+    if (pointwise_takes_formats(r_.op)) {
       std::string why;
       return lower_pointwise(r_.catcher, &r_.graph, r_.node, r_.operands.data(), r_.results.data(),
                              formats(uses), &why)

@@ -30,11 +30,8 @@ namespace {
 // A dimension (-1) is known only when the model runs: there is nothing to try. Where it is one of the result
 // alone, the device gets the operands' data when it prepares the kernel.
 bool untried(const regie_node& node, const regie_engine_shapes& shapes) {
-  auto open = [](const regie_tensor& t) {
-    return std::any_of(t.dims, t.dims + t.rank, [](int64_t d) { return d < 0; });
-  };
-  return std::any_of(shapes.operands, shapes.operands + node.operand_count, open) ||
-         std::any_of(shapes.results, shapes.results + node.result_count, open);
+  return std::any_of(shapes.operands, shapes.operands + node.operand_count, regie::sdk::is_open) ||
+         std::any_of(shapes.results, shapes.results + node.result_count, regie::sdk::is_open);
 }
 
 // Why not, or the scratch of the kernel that shows that it can.

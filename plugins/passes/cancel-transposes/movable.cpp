@@ -40,15 +40,6 @@ bool normal_axes(std::vector<int64_t>* axes, int64_t rank) {
   return true;
 }
 
-regie_attr integer(std::string_view name, int64_t value) {
-  regie_attr a{};
-  a.name = regie::sdk::str(name);
-  a.kind = REGIE_ATTR_INT;
-  a.count = 1;
-  a.v.i = value;
-  return a;
-}
-
 void set_attr(std::vector<regie_attr>* attrs, const regie_attr& with) {
   for (regie_attr& a : *attrs)
     if (sv(a.name) == sv(with.name)) {
@@ -93,7 +84,7 @@ bool along_axis(const GraphView& g, const regie_node& n, const Perm& p, const st
   }
   std::vector<int64_t> axis{Attrs(n).integer("axis", fallback)};
   if (!normal_axes(&axis, static_cast<int64_t>(p.size()))) return false;
-  set_attr(&move->attrs, integer("axis", p[static_cast<size_t>(axis[0])]));
+  set_attr(&move->attrs, regie::sdk::integer_attr("axis", p[static_cast<size_t>(axis[0])]));
   return true;
 }
 

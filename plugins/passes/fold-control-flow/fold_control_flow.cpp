@@ -22,14 +22,6 @@ constexpr regie_rewrite_info kInfo = {
     }),
     static_cast<uint32_t>(std::size(kOps)), 0, kOps};
 
-// A constant of one bool.
-std::optional<bool> constant_bool(const regie_value* v) {
-  if (!v || !is_constant(*v) || !v->data || !v->data->data || v->data->elem != REGIE_BOOL ||
-      v->data->bytes != 1)
-    return std::nullopt;
-  return *static_cast<const uint8_t*>(v->data->data) != 0;
-}
-
 std::optional<int64_t> constant_integer(const regie_value* v) {
   const auto list = constant_integers(v);
   return list && list->size() == 1 ? std::optional(list->front()) : std::nullopt;
@@ -103,7 +95,7 @@ class FoldControlFlow {
   static uint32_t empty(Patch& patch, const regie_value& collected) {
     std::vector<int64_t> dims(collected.type.dims, collected.type.dims + collected.type.rank);
     dims[0] = 0;
-    static uint64_t nothing = 0;
+    uint64_t nothing = 0;
     const regie_tensor t{collected.type.elem, 0, collected.type.rank, dims.data(), nullptr, &nothing, 0};
     return patch.constant(REGIE_VALUE_CONSTANT, t, sv(collected.name));
   }

@@ -44,8 +44,8 @@ class Grouping {
   bool is_elementwise(const regie_node& n);
   uint32_t root(uint32_t group);
   uint32_t group_of(uint32_t value);
-  // Why node n cannot join group g; empty if it can.
   bool widens_for_others(const regie_node& n) const;
+  // Why node n cannot join group g; empty if it can.
   std::string obstacle(const regie_node& n, const Group& g) const;
   bool fits(const regie_node& n, const std::vector<uint32_t>& joined, std::string* why) const;
   void join(const regie_node& n, const std::vector<uint32_t>& joined);

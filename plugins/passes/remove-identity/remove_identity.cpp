@@ -30,11 +30,6 @@ bool all_zero(const regie_value* v) {
   return list && std::all_of(list->begin(), list->end(), [](int64_t x) { return x == 0; });
 }
 
-bool is_false(const regie_value& v) {
-  return is_constant(v) && v.data && v.data->elem == REGIE_BOOL && v.data->bytes == 1 &&
-         *static_cast<const uint8_t*>(v.data->data) == 0;
-}
-
 class RemoveIdentity {
  public:
   explicit RemoveIdentity(const Config&) {}
@@ -71,7 +66,7 @@ class RemoveIdentity {
       const regie_value* mask = g.result(n, 1);
       if (mask && mask->use_count) return nullptr;
       const regie_value* training = g.operand(n, 2);
-      if (training && !is_false(*training)) return nullptr;
+      if (training && constant_bool(training) != false) return nullptr;
       return "does nothing outside of training";
     }
     // Equal types are necessary for the rest.

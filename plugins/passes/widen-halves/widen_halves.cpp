@@ -79,9 +79,8 @@ class WidenHalves {
 
   void visit(PassContext& c, const regie_node& n) {
     const GraphView& g = c.graph();
-    if (!reads_half(g, n) && sv(n.op) != "Cast") return;
     if (sv(n.op) == "Cast") return cast(c, n);
-    if (n.region_count || n.control_count || one_of(kAsTheyAre, sv(n.op))) return;
+    if (!reads_half(g, n) || n.region_count || n.control_count || one_of(kAsTheyAre, sv(n.op))) return;
     // Of sequences and optionals the elements would have to be converted one by one.
     for (uint32_t v : operands_of(n))
       if (v != REGIE_NONE && g.value(v).type.container != REGIE_TENSOR) return;
@@ -131,12 +130,7 @@ class WidenHalves {
   }
 
   static uint32_t converted(Patch& patch, uint32_t value, regie_elem elem) {
-    regie_attr to{};
-    to.name = lit("to");
-    to.kind = REGIE_ATTR_INT;
-    to.count = 1;
-    to.v.i = elem;
-    return patch.node({.op = "Cast", .operands = {value}, .attrs = {to}}).results[0];
+    return patch.node({.op = "Cast", .operands = {value}, .attrs = {integer_attr("to", elem)}}).results[0];
   }
   uint32_t widened(Patch& patch, uint32_t value) {
     const auto known = wide_.find(value);

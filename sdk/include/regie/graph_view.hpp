@@ -47,6 +47,12 @@ inline std::optional<std::vector<int64_t>> constant_integers(const regie_value* 
                                       : static_cast<const int32_t*>(t.data)[i]);
   return out;
 }
+// The element of a constant of one bool, by the same rules.
+inline std::optional<bool> constant_bool(const regie_value* v) {
+  if (!v || !is_constant(*v) || !v->data || !v->data->data || v->data->elem != REGIE_BOOL || v->data->bytes != 1)
+    return std::nullopt;
+  return *static_cast<const uint8_t*>(v->data->data) != 0;
+}
 
 // The closed set of operators whose regions are programs of their own; regions of others (regie.Pointwise)
 // are part of what an engine lowers, so nothing inside them is placed, ordered or given memory.

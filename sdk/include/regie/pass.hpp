@@ -95,6 +95,16 @@ class PassContext {
   uint32_t next_node_;  // id that the next recorded node gets (patch.h)
 };
 
+// An attribute; it refers to its name.
+inline regie_attr integer_attr(std::string_view name, int64_t value) {
+  regie_attr a{};
+  a.name = str(name);
+  a.kind = REGIE_ATTR_INT;
+  a.count = 1;
+  a.v.i = value;
+  return a;
+}
+
 // A node to be made by a patch.
 struct NewNode {
   std::string_view op;

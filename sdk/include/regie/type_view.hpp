@@ -87,6 +87,12 @@ inline std::optional<uint64_t> bytes_of(const regie_type& t) {
 inline uint64_t least_bytes(const regie_type& t, const Dims& dims) {
   return bytes_of(t, [&](regie_dim d) { return std::max<int64_t>(1, dims.range(d).first); }).value_or(0);
 }
+// Is a dimension (-1) known only when the model runs?
+inline bool is_open(const regie_tensor& t) {
+  for (int64_t d : dims_of(t))
+    if (d < 0) return true;
+  return false;
+}
 // The bytes of a tensor, as its dimensions say; nothing for strings.
 inline std::optional<uint64_t> bytes_of(const regie_tensor& t) {
   regie_type type{};

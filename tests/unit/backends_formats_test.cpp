@@ -1,0 +1,175 @@
+// Every operator in every format that host_cpu's engine offers for it, against the reference kernels: what
+// goes in and comes out is brought into the format by plain loops here.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "regie/c/pass.h"
+#include "support/native_cases.h"
+
+namespace {
+
+using namespace regie::test_backends;
+
+constexpr regie_format kBlocked = REGIE_FORMAT_NC1HWC0 | 16u << 16;
+
+// Where an element of logical index `at` lies in a tensor of the format, by the definition of the formats.
+int64_t place(const Ints& d, const Ints& at, regie_format f) {
+  int64_t spatial = 0, size = 1;
+  for (size_t i = 2; i < d.size(); ++i) {
+    spatial = spatial * d[i] + at[i];
+    size *= d[i];
+  }
+  if (f == REGIE_FORMAT_NHWC) return (at[0] * size + spatial) * d[1] + at[1];
+  const int64_t block = std::min<int64_t>(d[1], 16);
+  return ((at[0] * (d[1] / block) + at[1] / block) * size + spatial) * block + at[1] % block;
+}
+TensorData reformatted(const TensorData& t, regie_format f, bool back) {
+  TensorData out = t;
+  if (f == REGIE_FORMAT_ND) return out;
+  const size_t size = t.bytes.size() / static_cast<size_t>(t.count());
+  each(t.dims, [&](const Ints& at) {
+    const auto plain = static_cast<size_t>(offset(t.dims, at)),
+               other = static_cast<size_t>(place(t.dims, at, f));
+    std::memcpy(out.bytes.data() + (back ? plain : other) * size,
+                t.bytes.data() + (back ? other : plain) * size, size);
+  });
+  return out;
+}
+
+std::vector<regie_format_wish> wishes_of(const Node& node) {
+  const regie_engine_table* table = library("host_cpu").engines();
+  regie_engine* engine = nullptr;
+  EXPECT_EQ(table->create(0, host(), nullptr, &engine), REGIE_OK);
+  std::vector<regie_format_wish> wishes(64);
+  wishes.resize(table->formats(engine, node.graph(), 0, node.shapes(), wishes.data(), 64));
+  table->destroy(engine);
+  return wishes;
+}
+
+NodePtr four_dims(const char* op, std::mt19937_64& r, Ints second) {
+  Ints d{random_in(r, 1, 2), 16 * random_in(r, 1, 3), random_in(r, 2, 7), random_in(r, 2, 7)};
+  for (size_t i = 0; i < second.size(); ++i)
+    if (second[i] < 0) second[i] = d[d.size() - second.size() + i];
+  auto operands = list({random_floats(d, r())});
+  if (!second.empty()) operands.push_back(random_floats(second, r()));
+  return std::make_unique<Node>(op, std::vector<Attr>{}, std::move(operands), list({zeros(REGIE_F32, d)}));
+}
+
+// The first elements beyond what a 32-bit integer, or any, holds.
+NodePtr with_limits(NodePtr node) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const float limits[] = {3e9f, -3e9f, inf, -inf, 2147483648.f, -2147483648.f};
+  std::copy(std::begin(limits), std::end(limits), node->operands[0].as<float>());
+  return node;
+}
+
+const Case kInFormats[] = {
+    {"AddSame",
+     [](std::mt19937_64& r) {
+       return four_dims("Add", r, {-1, -1, -1, -1});
+     }},
+    {"AddChannels",
+     [](std::mt19937_64& r) {
+       return four_dims("Add", r, {-1, 1, 1});
+     }},
+    {"AddScalar", [](std::mt19937_64& r) { return four_dims("Add", r, {1}); }},
+    {"MulGates",
+     [](std::mt19937_64& r) {
+       return four_dims("Mul", r, {-1, -1, 1, 1});
+     }},
+    {"Relu", [](std::mt19937_64& r) { return four_dims("Relu", r, {}); }},
+    {"ClipWithoutBounds", [](std::mt19937_64& r) { return with_limits(four_dims("Clip", r, {})); }},
+    {"CastToIntegers",
+     [](std::mt19937_64& r) {
+       NodePtr made = with_limits(four_dims("Relu", r, {}));
+       const Ints& d = made->results[0].dims;
+       return std::make_unique<Node>("Cast", std::vector<Attr>{attr("to", int64_t{6})},
+                                     list({made->operands[0]}), list({zeros(REGIE_I32, d)}));
+     }},
+    {"BatchNormalization",
+     [](std::mt19937_64& r) { return by_channel("BatchNormalization", r, {}, 16 * random_in(r, 1, 2)); }},
+    {"Concat", [](std::mt19937_64& r) { return concat(r, 4, 1, 16); }},
+    {"ReduceMean",
+     [](std::mt19937_64& r) {
+       Ints d{random_in(r, 1, 2), 32, random_in(r, 2, 7), random_in(r, 2, 7)};
+       return std::make_unique<Node>("ReduceMean", std::vector<Attr>{attr("keepdims", int64_t{1})},
+                                     list({random_floats(d, r()), integers({2}, {2, 3})}),
+                                     list({zeros(REGIE_F32, {d[0], d[1], 1, 1})}));
+     }},
+    {"Transpose",
+     [](std::mt19937_64& r) {
+       Ints d{random_in(r, 1, 2), random_in(r, 1, 20), random_in(r, 2, 7), random_in(r, 2, 7)};
+       return std::make_unique<Node>("Transpose", std::vector<Attr>{attr("perm", Ints{0, 2, 3, 1})},
+                                     list({random_floats(d, r())}),
+                                     list({zeros(REGIE_F32, {d[0], d[2], d[3], d[1]})}));
+     }},
+    {"Conv",
+     [](std::mt19937_64& r) {
+       ConvCase c{{random_in(r, 1, 2), 16 * random_in(r, 1, 3), 9, 8}, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}};
+       c.out_channels = 16 * random_in(r, 1, 3);
+       c.bias = true;
+       c.residual = random_in(r, 0, 1) != 0;
+       if (c.residual) c.activation = kActivations[1];
+       return conv_node(c, r());
+     }},
+    {"MaxPool",
+     [](std::mt19937_64& r) {
+       Ints d{random_in(r, 1, 2), 16 * random_in(r, 1, 3), 8, 8};
+       return std::make_unique<Node>(
+           "MaxPool", std::vector<Attr>{attr("kernel_shape", Ints{2, 2}), attr("strides", Ints{2, 2})},
+           list({random_floats(d, r())}), list({zeros(REGIE_F32, {d[0], d[1], 4, 4})}));
+     }},
+};
+
+class InFormats : public testing::TestWithParam<Case> {};
+
+TEST_P(InFormats, GiveTheSameInAnotherOrder) {
+  need_reference_kernels();
+  HostCpu cpu;
+  std::mt19937_64 random(99);
+  uint32_t tried = 0;
+  for (int n = 0; n < 8; ++n) {
+    SCOPED_TRACE(n);
+    NodePtr node = GetParam().make(random);
+    node->run_reference();
+    const std::vector<TensorData> expected = node->results, operands = node->operands;
+    const std::vector<regie_format_wish> wishes = wishes_of(*node);
+    const uint32_t options = wishes.empty() ? 0 : wishes.back().option;
+    for (uint32_t option = 1; option <= options; ++option) {
+      // The graph is the node's own; what it says of its values is written as the host would.
+      auto* values = const_cast<regie_value*>(node->graph()->values);
+      const regie_node& view = node->graph()->nodes[0];
+      std::vector<regie_format> results(expected.size(), REGIE_FORMAT_ND);
+      node->operands = operands;
+      std::vector<uint32_t> touched;
+      for (const regie_format_wish& w : wishes) {
+        if (w.option != option) continue;
+        ASSERT_TRUE(w.format == REGIE_FORMAT_NHWC || w.format == kBlocked);
+        const uint32_t id = w.is_result ? view.results[w.index] : view.operands[w.index];
+        values[id].type.format = w.format;
+        touched.push_back(id);
+        if (w.is_result)
+          results[w.index] = w.format;
+        else
+          node->operands[w.index].bytes = reformatted(operands[w.index], w.format, false).bytes;
+      }
+      const uint32_t threads = 1 + (n + option) % 2;
+      const Kernel kernel = cpu.engine.compile(*node, threads);
+      std::vector<TensorData> got = cpu.device.run(kernel, *node, {threads, 1});
+      for (size_t i = 0; i < got.size(); ++i) got[i] = reformatted(got[i], results[i], true);
+      // Winograd's algorithm trades exactness for multiplications.
+      const bool winograd = kernel.name.find("wino") != std::string::npos;
+      ASSERT_LE(difference(expected, got), winograd ? 2e-5 : kTolerance) << kernel.name;
+      ASSERT_GE(difference(expected, got), 0);
+      for (uint32_t id : touched) values[id].type.format = REGIE_FORMAT_ND;
+      ++tried;
+    }
+    node->operands = operands;
+  }
+  EXPECT_GE(tried, 8u) << "no format was offered";
+}
+INSTANTIATE_TEST_SUITE_P(Of, InFormats, testing::ValuesIn(kInFormats),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
