@@ -4,13 +4,12 @@
 
 Quantises NETWORKS into FOLDER first (quantise_models.py says what NAME means). A value counts as equal within one quantum of its
 output: the scale of the DequantizeLinear that makes it, or 1/127 of the greatest value where no such node does. Compared are
-the optimised model online and from an .rgm file, with 1 and 2 threads. The share must be `--least`; `--kernels` says how many nodes of regie.QConv or regie.QMatMul the optimised model must have, so that nothing is
-compared that was never fused.
+the optimised model online and from an .rgm file, with 1 and 2 threads. The share must be `--least`; `--kernels` says how many
+nodes of regie.QConv or regie.QMatMul the optimised model must have, so that nothing is compared that was never fused.
 """
 import argparse
 import pathlib
 import shutil
-import subprocess
 import sys
 
 import numpy as np
@@ -19,7 +18,7 @@ import onnxruntime
 from onnx import numpy_helper
 
 import quantise_models
-from check_models import file_names
+from check_models import file_names, run
 from inputs import random_inputs
 
 
@@ -29,13 +28,6 @@ def quantum_of(model, output, value):
         if output in node.output and node.op_type == "DequantizeLinear" and node.input[1] in weights:
             return float(numpy_helper.to_array(weights[node.input[1]]).max())
     return float(np.abs(value).max()) / 127
-
-
-def run(command):
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=600)
-    if done.returncode:
-        raise RuntimeError(f"exit {done.returncode}: {' '.join(map(str, command))}\n{done.stderr.strip()[-1500:]}")
-    return done.stdout
 
 
 def main():
