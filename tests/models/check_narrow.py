@@ -15,7 +15,7 @@ import onnxruntime
 from onnx import numpy_helper
 
 from check_models import run
-from inputs import random_inputs
+from inputs import input_options, random_inputs
 from narrow_models import TYPES, fixed_in, narrow
 
 
@@ -35,10 +35,7 @@ def main(regie, networks, work, names):
     for name in names:
         path = networks / f"{name}.onnx"
         inputs = random_inputs(onnx.load(path), 7, lambda _, dims: dims)
-        given = []
-        for number, (key, value) in enumerate(inputs.items()):
-            np.save(work / f"{number}.npy", value)
-            given += ["--input", f"{key}={work / str(number)}.npy"]
+        given = input_options(inputs, work)
         for kind, (_, dtype) in TYPES.items():
             reference = rounded(onnx.load(path), dtype)
             fed = {k: v.astype(dtype).astype(np.float32) if v.dtype == np.float32 else v for k, v in inputs.items()}

@@ -19,7 +19,7 @@ from onnx import numpy_helper
 
 import quantise_models
 from check_models import file_names, run
-from inputs import random_inputs
+from inputs import input_options, random_inputs
 
 
 def quantum_of(model, output, value):
@@ -47,10 +47,7 @@ def main():
         work.mkdir()
         model = onnx.load(path)
         inputs = random_inputs(model, 7, lambda _, dims: dims)
-        given = []
-        for number, (key, value) in enumerate(inputs.items()):
-            np.save(work / f"{number}.npy", value)
-            given += ["--input", f"{key}={work / str(number)}.npy"]
+        given = input_options(inputs, work)
         session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
         outputs = [o.name for o in session.get_outputs()]
         expected = dict(zip(outputs, session.run(outputs, inputs)))

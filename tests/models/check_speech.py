@@ -17,6 +17,7 @@ import numpy as np
 import onnxruntime
 
 from check_models import run
+from inputs import input_options
 from wheels import pinned_wheel
 
 WHEEL = pathlib.Path(__file__).resolve().parent / "speech" / "requirements.txt"
@@ -66,10 +67,7 @@ class Regie:
         self.regie, self.model, self.work, self.arguments = regie, model, work, arguments
 
     def __call__(self, values):
-        given = []
-        for name, array in values.items():
-            np.save(self.work / f"{name}.npy", array)
-            given += ["--input", f"{name}={self.work / (name + '.npy')}"]
+        given = input_options(values, self.work)
         run([self.regie, "run", self.model, "--output-dir", self.work / "out", *self.arguments, *given])
         return [np.load(self.work / "out" / f"{name}.npy") for name in ("output", "stateN")]
 
