@@ -1,11 +1,6 @@
 // Graphs of a size that shows what is quadratic: a chain of 100,000 nodes, and a value with 50,000 readers.
 // Each step must take less than a second of processor time in a release build; the process fails otherwise.
-#include <benchmark/benchmark.h>
-
-#include <cstdio>
-#include <cstdlib>
-#include <ctime>
-
+#include "bench/cpu_limit.h"
 #include "ir/edit.h"
 #include "ir/verify.h"
 #include "support/fake_op_set.h"
@@ -14,44 +9,10 @@
 namespace regie {
 namespace {
 
+using bench::need;
+using bench::timed;
+
 constexpr uint32_t kChain = 100'000, kReaders = 50'000;
-constexpr double kLimitSeconds = 1.0;
-
-void need(const Status& s, const char* what) {
-  if (s.ok()) return;
-  std::fprintf(stderr, "%s: %s\n", what, s.to_string().c_str());
-  std::exit(1);
-}
-
-// Of this thread, so that the limit does not depend on what else the machine does.
-double cpu_seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-// Runs `step` on a fresh graph an iteration, `make` not timed.
-template <class Make, class Step>
-void timed(benchmark::State& state, Make&& make, Step&& step) {
-  double worst = 0;
-  for (auto _ : state) {
-    auto input = make();
-    double begin = cpu_seconds();
-    step(input);
-    double seconds = cpu_seconds() - begin;
-    state.SetIterationTime(seconds);
-    worst = std::max(worst, seconds);
-  }
-  state.counters["worst_s"] = worst;
-  state.SetLabel(worst < kLimitSeconds ? "pass: < 1 s" : "FAIL: limit 1 s");
-#ifdef NDEBUG
-  if (worst >= kLimitSeconds) {
-    std::fprintf(stderr, "the benchmark after the last one shown took %.2f s; the limit is %.2f s\n", worst,
-                 kLimitSeconds);
-    std::exit(1);
-  }
-#endif
-}
 
 std::unique_ptr<Graph> chain() {
   auto g = std::make_unique<Graph>();
@@ -113,14 +74,14 @@ void drop_identities(Graph& g, uint32_t expected, F&& which) {
   Edit edit(g);
   g.for_each_node([&](uint32_t n) {
     if (view(g.node(n).op) != "Identity" || !which(n)) return;
-    need(edit.begin("drop identity", n), "begin");
+    need(edit.begin("drop identity", n));
     // An Identity of an Identity: the patch before replaced what this one reads, so name what is left.
-    need(edit.replace(g.results(n)[0], g.operands(n)[0]), "replace");
-    need(edit.remove(n), "remove");
-    need(edit.commit(), "commit");
+    need(edit.replace(g.results(n)[0], g.operands(n)[0]));
+    need(edit.remove(n));
+    need(edit.commit());
   });
   auto outcome = edit.apply(ops);
-  need(outcome.ok() ? Status() : outcome.status(), "apply");
+  need(outcome.status());
   if (outcome->applied.size() != expected || outcome->dropped != 0) {
     std::fprintf(stderr, "%zu patches applied, %u dropped; expected %u\n", outcome->applied.size(),
                  outcome->dropped, expected);
@@ -135,13 +96,13 @@ void parse_text(benchmark::State& state, Make make) {
       state, [&] { return text; },
       [](const std::string& t) {
         auto g = parse(t, "bench.rg");
-        need(g.ok() ? Status() : g.status(), "parse");
+        need(g.status());
         benchmark::DoNotOptimize(g->get());
       });
 }
 template <class Make>
 void verify_graph(benchmark::State& state, Make make) {
-  timed(state, make, [](auto& g) { need(verify(*g), "verify"); });
+  timed(state, make, [](auto& g) { need(verify(*g)); });
 }
 template <class Make>
 void print_graph(benchmark::State& state, Make make) {
@@ -174,12 +135,12 @@ void control_fan_drop(benchmark::State& state) {
   timed(state, make, [](auto& g) {
     test::FakeOpSet ops;
     Edit edit(*g);
-    need(edit.begin("drop gate", 1), "begin");
-    need(edit.remove(1), "remove");
-    need(edit.commit(), "commit");
+    need(edit.begin("drop gate", 1));
+    need(edit.remove(1));
+    need(edit.commit());
     auto outcome = edit.apply(ops);
-    need(outcome.ok() ? Status() : outcome.status(), "apply");
-    need(verify(*g), "verify");
+    need(outcome.status());
+    need(verify(*g));
     if (g->control_readers(0).size() != kReaders) std::exit(1);
   });
 }
@@ -189,19 +150,19 @@ void chain_repair_order(benchmark::State& state) {
     test::FakeOpSet ops;
     Edit edit(*g);
     for (uint32_t n = 0; n + 10 < kChain; n += 20) {
-      need(edit.begin("late", n + 9), "begin");
+      need(edit.begin("late", n + 9));
       NodeSpec spec;
       spec.op = "Neg";
       spec.operands = {g->operands(n)[0]};
       auto made = edit.node(spec);
-      need(made.ok() ? Status() : made.status(), "node");
-      need(edit.replace(g->results(n)[0], (*made)[0]), "replace");
-      need(edit.remove(n), "remove");
-      need(edit.commit(), "commit");
+      need(made.status());
+      need(edit.replace(g->results(n)[0], (*made)[0]));
+      need(edit.remove(n));
+      need(edit.commit());
     }
     auto outcome = edit.apply(ops);
-    need(outcome.ok() ? Status() : outcome.status(), "apply");
-    need(verify(*g), "verify");
+    need(outcome.status());
+    need(verify(*g));
   });
 }
 // Inserting at one place over and over exhausts the labels of program order.
@@ -213,7 +174,7 @@ void insert_at_one_place(benchmark::State& state) {
         spec.op = "Make";
         uint32_t last = g->add_node(0, spec);
         for (uint32_t i = 0; i < kChain; ++i) g->add_node(0, spec, i % 2 ? last : g->node(last).prev);
-        need(verify(*g), "verify");
+        need(verify(*g));
       });
 }
 

@@ -1,30 +1,13 @@
 // fuse-pointwise at scale: a chain of 50,000 element-wise operators, 4,545 branches of eleven from one input,
 // and one value with 50,000 readers. Less than a second of processor time each in a release build; the
 // process fails otherwise.
-#include <benchmark/benchmark.h>
-
-#include <cstdio>
-#include <cstdlib>
-#include <ctime>
-
+#include "bench/cpu_limit.h"
 #include "support/pass_harness.h"
 
 namespace regie {
 namespace {
 
-constexpr double kLimitSeconds = 1.0;
-
-void need(const Status& s) {
-  if (s.ok()) return;
-  std::fprintf(stderr, "%s\n", s.to_string().c_str());
-  std::exit(1);
-}
-
-double cpu_seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
+using bench::need;
 
 uint32_t add(Graph& g, const char* op, std::vector<uint32_t> operands) {
   NodeSpec spec;
@@ -56,26 +39,19 @@ std::unique_ptr<Graph> rows(uint32_t branches, uint32_t length, bool by_turns) {
 }
 
 void fuse(benchmark::State& state, uint32_t branches, uint32_t length, bool by_turns) {
-  double worst = 0;
-  for (auto _ : state) {
-    PassHarness h;
-    need(h.open());
-    h.take_graph(rows(branches, length, by_turns));
-    const double begin = cpu_seconds();
-    need(h.run_pass("fuse-pointwise"));
-    const double seconds = cpu_seconds() - begin;
-    state.SetIterationTime(seconds);
-    worst = std::max(worst, seconds);
-    state.counters["patches"] = h.patches;
-    if (h.patches == 0) std::exit(1);
-  }
-  state.counters["worst_s"] = worst;
-#ifdef NDEBUG
-  if (worst >= kLimitSeconds) {
-    std::fprintf(stderr, "%.2f s; the limit is %.2f s\n", worst, kLimitSeconds);
-    std::exit(1);
-  }
-#endif
+  bench::timed(
+      state,
+      [&] {
+        auto h = std::make_unique<PassHarness>();
+        need(h->open());
+        h->take_graph(rows(branches, length, by_turns));
+        return h;
+      },
+      [&](const std::unique_ptr<PassHarness>& h) {
+        need(h->run_pass("fuse-pointwise"));
+        state.counters["patches"] = h->patches;
+        if (h->patches == 0) std::exit(1);
+      });
 }
 
 #define REGIE_FUSE(name, ...)                \

@@ -1,43 +1,15 @@
 // Algorithms at scale whose unit tests ask for right answers alone: the labelling of choose-formats on 50,000
 // vertices, the check of a plan of 10,000 and 100,000 tasks. Less than a second of processor time each in a
 // release build; the process fails otherwise.
-#include <benchmark/benchmark.h>
-
-#include <cstdio>
-#include <cstdlib>
-#include <ctime>
 #include <random>
 
+#include "bench/cpu_limit.h"
 #include "choose-formats/labelling.h"
 #include "model/plan_check.h"
 #include "support/lanes_model.h"
 
 namespace regie {
 namespace {
-
-constexpr double kLimitSeconds = 1.0;
-
-double cpu_seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-template <class F>
-void timed(benchmark::State& state, F&& f) {
-  for (auto _ : state) {
-    const double begin = cpu_seconds();
-    f();
-    const double seconds = cpu_seconds() - begin;
-    state.SetIterationTime(seconds);
-#ifdef NDEBUG
-    if (seconds >= kLimitSeconds) {
-      std::fprintf(stderr, "%.2f s; the limit is %.2f s\n", seconds, kLimitSeconds);
-      std::exit(1);
-    }
-#endif
-  }
-}
 
 // A chain, and one source that feeds many places of it.
 void label_chain(benchmark::State& state) {
@@ -54,16 +26,15 @@ void label_chain(benchmark::State& state) {
     l.add_edge(i - 1, i, costs(9));
     if (i % 11 == 0) l.add_edge(0, i, costs(9));
   }
-  timed(state, [&] { benchmark::DoNotOptimize(l.solve()); });
+  bench::timed(
+      state, [&] { return &l; },
+      [](choose_formats::Labelling* of) { benchmark::DoNotOptimize(of->solve()); });
 }
 
 void check_lanes(benchmark::State& state) {
   const std::shared_ptr<Model> m = test::two_lanes(static_cast<uint32_t>(state.range(0)));
-  timed(state, [&] {
-    if (check_plan(*m).ok()) return;
-    std::fprintf(stderr, "%s\n", check_plan(*m).to_string().c_str());
-    std::exit(1);
-  });
+  bench::timed(
+      state, [&] { return m.get(); }, [](const Model* of) { bench::need(check_plan(*of)); });
 }
 
 #define REGIE_AT_SCALE(f, name) \

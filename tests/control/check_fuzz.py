@@ -68,8 +68,12 @@ class Maker:
         graphs = []
         for which in ("then", "else"):
             inner, seen = [], list(one)
-            self.steps(inner, seen, 0, int(self.random.integers(1, 3))) if depth else inner.append(
-                helper.make_node("Neg", [self.pick(one)], [seen.append(self.name()) or seen[-1]]))
+            if depth:
+                self.steps(inner, seen, 0, int(self.random.integers(1, 3)))
+            else:
+                operand = self.pick(one)
+                seen.append(self.name())
+                inner.append(helper.make_node("Neg", [operand], [seen[-1]]))
             graphs.append(helper.make_graph(inner, which, [], [value(seen[-1], 1)]))
         nodes.append(helper.make_node("If", [positive], [out], then_branch=graphs[0], else_branch=graphs[1]))
 
@@ -84,12 +88,11 @@ class Maker:
         self.steps(inner, seen, depth, int(self.random.integers(1, 5)))
         made = seen[len(one) + count:]
         back = [self.pick(carried + made + made) for _ in range(count)]
+        again = self.name()
         if self.random.random() < 0.4:
             limit = self.constant(inner, np.int64(self.random.integers(0, 3)))
-            again = self.name()
             inner.append(helper.make_node("Less", [number, limit], [again]))
         else:
-            again = self.name()
             inner.append(helper.make_node("Identity", [goes_on], [again]))
         ins = [value(number, elem=TensorProto.INT64), value(goes_on, elem=TensorProto.BOOL)] + [value(n, 1) for n in carried]
         outs = [again] + back

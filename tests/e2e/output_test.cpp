@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <filesystem>
+
 #include "regie_test_paths.h"
 #include "support/process.h"
 
@@ -59,7 +61,8 @@ TEST(Output, SizesBeyondTheLibrariesEndInWords) {
   for (const char* batch : {"2147483647", "4294967296", "1099511627776", "9007199254740992"}) {
     const ProcessResult r =
         run_regie("compile " + digits + " --shape x=" + batch + ",1,8,8 -o " + shell_word(s.path("o.rgm")));
-    EXPECT_TRUE(r.exit_code == 0 || r.exit_code == 2) << batch << ": " << r.exit_code << r.err;
+    EXPECT_TRUE(r.exit_code == 0 || (r.exit_code == 2 && !r.err.empty()))
+        << batch << ": " << r.exit_code << r.err;
   }
 }
 

@@ -3,8 +3,8 @@
     check_cases.py REGIE WORK [CASE...] [--cases FOLDER] [--not-yet FILE] [--ways session,command] [--jobs N]
 
 Ways: optimised and not; `session` (the Python package: all runs of a case in ONE session, twice over) and `command` (`regie run`,
-a process a run); from the model file and from the offline model, in a process of its own; with a cold cache, a warm one and none. What is measured (peak memory, time,
-stack) is measured in that process. Exits 1 with one line a failure. Cases in FILE (`case: reason`) must fail; one that passes is
+a process a run); from the model file and from the offline model, in a process of its own; with a cold cache, a warm one and none.
+What is measured (peak memory, time, stack) is measured in that process. Exits 1 with one line a failure. Cases in FILE (`case: reason`) must fail; one that passes is
 an error too, so that the list stays exact.
 """
 import argparse
@@ -46,11 +46,14 @@ class Case:
         self.model = folder / told["model"]["file"]
         self.runs = told["run"]
 
+    def limit(self):
+        """Of the process that calls it."""
+        if "stack_kb" in self.bounds:
+            resource.setrlimit(resource.RLIMIT_STACK, (self.bounds["stack_kb"] * 1024,) * 2)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
     def outcome(self, run):
         return run["outcome"] if self.expect["outcome"] == "per-run" else self.expect["outcome"]
-
-    def outcomes(self):
-        return {self.outcome(run) for run in self.runs}
 
     def arrays(self, run, which):
         return {name: np.load(self.folder / file) for name, file in run[which].items()}
@@ -164,18 +167,14 @@ def check_apart(inputs, outputs):
     for name, array in outputs.items():
         if not array.flags.writeable:
             raise Wrong(f"output {name} cannot be written to")
-        array.view(np.uint8 if array.dtype.kind != "O" and array.ndim else array.dtype).fill(0x5A) if array.dtype.kind != "O" else array.fill("?")
+        array.fill("?" if array.dtype.kind == "O" else 0x5A)
 
 
 def in_child(case, task, cache=None):
     """session() in a process with the case's limits; Wrong if it fails, crashes or takes too long. `cache`: a folder."""
-    def limit():
-        if "stack_kb" in case.bounds:
-            resource.setrlimit(resource.RLIMIT_STACK, (case.bounds["stack_kb"] * 1024,) * 2)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     command = [sys.executable, __file__, "--child", str(case.folder), json.dumps(task)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, preexec_fn=limit, env=environment(cache))
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, preexec_fn=case.limit, env=environment(cache))
     except subprocess.TimeoutExpired:
         raise Wrong(f"not done after {SECONDS} s")
     if done.returncode:
@@ -218,12 +217,9 @@ def by_session(case, work, optimise):
 
 def regie_command(case, command, cache=None):
     """Runs it within the case's limits; gives (whether it failed, standard error, peak MB, seconds)."""
-    def limit():
-        if "stack_kb" in case.bounds:
-            resource.setrlimit(resource.RLIMIT_STACK, (case.bounds["stack_kb"] * 1024,) * 2)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     started = time.monotonic()
-    process = subprocess.Popen([str(c) for c in command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=limit, env=environment(cache))
+    process = subprocess.Popen([str(c) for c in command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                               preexec_fn=case.limit, env=environment(cache))
     stderr = process.stderr.read()  # ends when the process does
     _, status, used = os.wait4(process.pid, 0)
     code = process.returncode = os.waitstatus_to_exitcode(status)
@@ -233,8 +229,8 @@ def regie_command(case, command, cache=None):
     return code == 2, stderr.strip(), used.ru_maxrss / 1024, seconds
 
 
-def run_by_command(case, regie, model, options, work, runs, cache=None):
-    for number, run in runs:
+def run_by_command(case, regie, model, options, work, cache=None):
+    for number, run in enumerate(case.runs):
         out = work / f"out{number}"
         shutil.rmtree(out, ignore_errors=True)
         inputs = [a for name, file in run["inputs"].items() for a in ("--input", f"{name}={case.folder / file}")]
@@ -254,16 +250,15 @@ def run_by_command(case, regie, model, options, work, runs, cache=None):
 def by_command(case, work, optimise, regie):
     options = [] if optimise else ["--no-optimise"]
     offline = work / "command.rgm"
-    runs = [(n, r) for n, r in enumerate(case.runs) if all(np.load(case.folder / f, allow_pickle=False).dtype.kind in "biufc" for f in r["inputs"].values())]
     for _ in ("cold", "warm"):
-        run_by_command(case, regie, case.model, options, work, runs, work / "cache")
+        run_by_command(case, regie, case.model, options, work, work / "cache")
     failed, stderr, peak, seconds = regie_command(case, [regie, "compile", case.model, "-o", offline, *options])
     if failed:
         if offline.exists():
             raise Wrong("the compile failed, but left an offline model")
         return case.check_failure(None, stderr, case.runs)
     check_bounds(case, {"answer": "values", "seconds": seconds, "peak_mb": peak}, offline)
-    run_by_command(case, regie, offline, [], work, runs)
+    run_by_command(case, regie, offline, [], work)
 
 
 # ---- All of it --------------------------------------------------------------------------------------------------------------

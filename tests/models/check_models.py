@@ -25,7 +25,7 @@ import numpy as np
 import onnx
 import onnxruntime
 
-from inputs import random_inputs
+from inputs import input_options, random_inputs
 
 PARTS = ("every", "survivors", "offline", "plain")
 VALUE = re.compile(r'%(?:"((?:[^"\\]|\\.)*)"|([^\s:,()="]+))(?=: )')
@@ -87,10 +87,7 @@ class Check:
         self.regie, self.path, self.work, self.shapes = regie, path, work, shapes
         self.model = onnx.load(path)
         self.inputs = random_inputs(self.model, 7, lambda name, dims: shapes.get(name) or dims)
-        self.input_options = []
-        for name, value in self.inputs.items():
-            np.save(work / f"input_{len(self.input_options)}.npy", value)
-            self.input_options += ["--input", f"{name}={work}/input_{len(self.input_options)}.npy"]
+        self.input_options = input_options(self.inputs, work)
         # Constants are not computed.
         self.tensors = [o for n in self.model.graph.node if n.op_type != "Constant" for o in n.output if o]
         self.outputs = [o.name for o in self.model.graph.output]

@@ -7,7 +7,6 @@ between is computed in single precision by both. The bound is 1e-3 of the greate
 """
 import pathlib
 import shutil
-import subprocess
 import sys
 
 import numpy as np
@@ -15,12 +14,13 @@ import onnx
 import onnxruntime
 from onnx import numpy_helper
 
-from inputs import random_inputs
-from narrow_models import FIXED, TYPES, narrow
+from check_models import run
+from inputs import input_options, random_inputs
+from narrow_models import TYPES, fixed_in, narrow
 
 
 def rounded(model, dtype):
-    fixed = {n.input[i] for n in model.graph.node for i in FIXED.get(n.op_type, ()) if i < len(n.input)}
+    fixed = fixed_in(model.graph)
     for tensor in model.graph.initializer:
         if tensor.data_type == onnx.TensorProto.FLOAT and tensor.name not in fixed:
             values = numpy_helper.to_array(tensor).astype(dtype).astype(np.float32)
@@ -35,10 +35,7 @@ def main(regie, networks, work, names):
     for name in names:
         path = networks / f"{name}.onnx"
         inputs = random_inputs(onnx.load(path), 7, lambda _, dims: dims)
-        given = []
-        for number, (key, value) in enumerate(inputs.items()):
-            np.save(work / f"{number}.npy", value)
-            given += ["--input", f"{key}={work / str(number)}.npy"]
+        given = input_options(inputs, work)
         for kind, (_, dtype) in TYPES.items():
             reference = rounded(onnx.load(path), dtype)
             fed = {k: v.astype(dtype).astype(np.float32) if v.dtype == np.float32 else v for k, v in inputs.items()}
@@ -49,8 +46,7 @@ def main(regie, networks, work, names):
             onnx.save(narrow(onnx.load(path), kind), made)
             for threads in (1, 2):
                 shutil.rmtree(out, ignore_errors=True)
-                subprocess.run([regie, "run", made, *given, "--output-dir", out, "--threads", str(threads)], check=True,
-                               stdout=subprocess.DEVNULL, timeout=300)
+                run([regie, "run", made, *given, "--output-dir", out, "--threads", threads])
                 for output, want in zip(outputs, expected, strict=True):
                     got = np.load(out / f"{output}.npy")
                     bound = 1e-3 * np.abs(want).max()

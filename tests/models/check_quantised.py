@@ -4,13 +4,12 @@
 
 Quantises NETWORKS into FOLDER first (quantise_models.py says what NAME means). A value counts as equal within one quantum of its
 output: the scale of the DequantizeLinear that makes it, or 1/127 of the greatest value where no such node does. Compared are
-the optimised model online and from an .rgm file, with 1 and 2 threads. The share must be `--least`; `--kernels` says how many nodes of regie.QConv or regie.QMatMul the optimised model must have, so that nothing is
-compared that was never fused.
+the optimised model online and from an .rgm file, with 1 and 2 threads. The share must be `--least`; `--kernels` says how many
+nodes of regie.QConv or regie.QMatMul the optimised model must have, so that nothing is compared that was never fused.
 """
 import argparse
 import pathlib
 import shutil
-import subprocess
 import sys
 
 import numpy as np
@@ -19,8 +18,8 @@ import onnxruntime
 from onnx import numpy_helper
 
 import quantise_models
-from check_models import file_names
-from inputs import random_inputs
+from check_models import file_names, run
+from inputs import input_options, random_inputs
 
 
 def quantum_of(model, output, value):
@@ -29,13 +28,6 @@ def quantum_of(model, output, value):
         if output in node.output and node.op_type == "DequantizeLinear" and node.input[1] in weights:
             return float(numpy_helper.to_array(weights[node.input[1]]).max())
     return float(np.abs(value).max()) / 127
-
-
-def run(command):
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=600)
-    if done.returncode:
-        raise RuntimeError(f"exit {done.returncode}: {' '.join(map(str, command))}\n{done.stderr.strip()[-1500:]}")
-    return done.stdout
 
 
 def main():
@@ -55,10 +47,7 @@ def main():
         work.mkdir()
         model = onnx.load(path)
         inputs = random_inputs(model, 7, lambda _, dims: dims)
-        given = []
-        for number, (key, value) in enumerate(inputs.items()):
-            np.save(work / f"{number}.npy", value)
-            given += ["--input", f"{key}={work / str(number)}.npy"]
+        given = input_options(inputs, work)
         session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
         outputs = [o.name for o in session.get_outputs()]
         expected = dict(zip(outputs, session.run(outputs, inputs)))

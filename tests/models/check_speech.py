@@ -7,7 +7,6 @@ nothing of it is installed or run). It chooses between 16 and 8 kHz by an input,
 is its own run; state and the end of the window before are handed on. Compiled for the shapes of 16 kHz and of 8 kHz, and with
 symbolic shapes that serve both, optimised and not, run online and from the .rgm.
 """
-import hashlib
 import pathlib
 import subprocess
 import sys
@@ -17,23 +16,18 @@ import zipfile
 import numpy as np
 import onnxruntime
 
-HERE = pathlib.Path(__file__).resolve().parent
-WHEEL = HERE / "speech" / "requirements.txt"
-VENV = HERE.parents[1] / "build" / "venv" / "bin" / "python"  # for its pip
+from check_models import run
+from inputs import input_options
+from wheels import pinned_wheel
+
+WHEEL = pathlib.Path(__file__).resolve().parent / "speech" / "requirements.txt"
 MEMBER = "silero_vad/data/silero_vad.onnx"
 TEXT = "The stage is set. Nobody speaks now. One, two, three, four, five, six, and the play begins."
 
 
 def network(folder):
     path = folder / "silero_vad.onnx"
-    wheels = folder / "wheels"
-    if not list(wheels.glob("silero_vad-*.whl")):
-        subprocess.run([VENV, "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check", "--no-deps",
-                        "--only-binary", ":all:", "--require-hashes", "--dest", wheels, "--requirement", WHEEL], check=True)
-    (wheel,) = wheels.glob("silero_vad-*.whl")
-    if f"sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}" not in WHEEL.read_text():
-        sys.exit(f"check_speech: {wheel} is not the wheel that {WHEEL} pins; remove it")
-    path.write_bytes(zipfile.ZipFile(wheel).read(MEMBER))
+    path.write_bytes(zipfile.ZipFile(pinned_wheel(WHEEL, folder)).read(MEMBER))
     return path
 
 
@@ -56,12 +50,12 @@ def windows(samples, rate):
     return [padded[i:i + context + size][None] for i in range(0, len(padded) - context - size + 1, size)]
 
 
-def chain(run, parts, rate):
+def chain(step, parts, rate):
     """Probabilities, window by window."""
     state = np.zeros((2, 1, 128), np.float32)
     out = []
     for part in parts:
-        probability, state = run({"input": part, "state": state, "sr": np.array(rate, np.int64)})
+        probability, state = step({"input": part, "state": state, "sr": np.array(rate, np.int64)})
         out.append(float(np.asarray(probability).reshape(-1)[0]))
     return np.array(out, np.float32), state
 
@@ -73,12 +67,8 @@ class Regie:
         self.regie, self.model, self.work, self.arguments = regie, model, work, arguments
 
     def __call__(self, values):
-        given = []
-        for name, array in values.items():
-            np.save(self.work / f"{name}.npy", array)
-            given += ["--input", f"{name}={self.work / (name + '.npy')}"]
-        subprocess.run([self.regie, "run", self.model, "--output-dir", self.work / "out", *self.arguments, *given], check=True,
-                       capture_output=True)
+        given = input_options(values, self.work)
+        run([self.regie, "run", self.model, "--output-dir", self.work / "out", *self.arguments, *given])
         return [np.load(self.work / "out" / f"{name}.npy") for name in ("output", "stateN")]
 
 
@@ -104,12 +94,12 @@ def main(regie, folder, work):
         shapes = ["--shape", f"input=1,{parts[0].shape[1]}", "--shape", "state=2,1,128"]
         for name, arguments in (("fixed", shapes), ("fixed, not optimised", [*shapes, "--no-optimise"]), ("symbolic", [])):
             file = work / f"vad_{rate}_{name.replace(', ', '_').replace(' ', '_')}.rgm"
-            subprocess.run([regie, "compile", model, "-o", file, *arguments], check=True, capture_output=True)
-            runs = [("from the model file", Regie(regie, file, work, []), parts)]
+            run([regie, "compile", model, "-o", file, *arguments])
+            forms = [("from the model file", Regie(regie, file, work, []), parts)]
             if name != "symbolic":  # compiled anew for each window, so for a part of them
-                runs.append(("online", Regie(regie, model, work, arguments), parts[:40]))
-            for form, run, some in runs:
-                got, state = chain(run, some, rate)
+                forms.append(("online", Regie(regie, model, work, arguments), parts[:40]))
+            for form, step, some in forms:
+                got, state = chain(step, some, rate)
                 wrong += differs(f"{rate} Hz, {name}, {form}", got, wanted[:len(some)])
                 if len(some) == len(parts):
                     wrong += differs(f"{rate} Hz, {name}, {form}, last state", state, last)

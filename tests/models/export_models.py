@@ -18,9 +18,10 @@ import subprocess
 import sys
 import zipfile
 
+from wheels import pinned_wheel
+
 HERE = pathlib.Path(__file__).resolve().parent
 WHEEL = HERE / "ocr" / "requirements.txt"
-VENV = HERE.parents[1] / "build" / "venv" / "bin" / "python"  # for its pip
 OCR = {
     "ocr_detector": "ch_PP-OCRv4_det_infer.onnx",
     "ocr_recogniser": "ch_PP-OCRv4_rec_infer.onnx",
@@ -194,17 +195,8 @@ def export(name, path):
 
 
 def unpack_ocr(folder):
-    """The three models out of the wheel, which pip downloads if it is not there yet."""
-    wheels = folder / "wheels"
-    if not list(wheels.glob("rapidocr_onnxruntime-*.whl")):
-        subprocess.run([VENV, "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check",
-                        "--no-deps", "--only-binary", ":all:", "--require-hashes", "--dest", wheels,
-                        "--requirement", WHEEL], check=True)
-    (wheel,) = wheels.glob("rapidocr_onnxruntime-*.whl")
-    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
-    if f"sha256:{digest}" not in WHEEL.read_text():
-        sys.exit(f"export_models: {wheel} is not the wheel that {WHEEL} pins; remove it")
-    archive = zipfile.ZipFile(wheel)
+    """The three models out of the wheel."""
+    archive = zipfile.ZipFile(pinned_wheel(WHEEL, folder))
     for name, member in OCR.items():
         write(folder / f"{name}.onnx", archive.read(f"rapidocr_onnxruntime/models/{member}"))
 

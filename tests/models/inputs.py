@@ -29,3 +29,13 @@ def random_inputs(model, seed, shape_of):
         else:
             arrays[value.name] = random.standard_normal(dims).astype(dtype)
     return arrays
+
+
+def input_options(arrays, folder):
+    """Saves them into `folder`; the options of `regie run` that name them."""
+    options = []
+    for number, (name, array) in enumerate(arrays.items()):
+        path = folder / f"input_{number}.npy"
+        np.save(path, array)
+        options += ["--input", f"{name}={path}"]
+    return options

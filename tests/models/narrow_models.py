@@ -17,6 +17,11 @@ TYPES = {"f16": (TensorProto.FLOAT16, np.float16), "bf16": (TensorProto.BFLOAT16
 FIXED = {"Resize": (1, 2), "Upsample": (1,)}
 
 
+def fixed_in(graph):
+    """The names of those operands."""
+    return {n.input[i] for n in graph.node for i in FIXED.get(n.op_type, ()) if i < len(n.input)}
+
+
 def narrowed(tensor, elem, dtype):
     values = numpy_helper.to_array(tensor).astype(dtype)
     raw = values.view(np.uint16).astype("<u2").tobytes()
@@ -26,7 +31,7 @@ def narrowed(tensor, elem, dtype):
 def narrow(model, kind):
     elem, dtype = TYPES[kind]
     graph = model.graph
-    fixed = {n.input[i] for n in graph.node for i in FIXED.get(n.op_type, ()) if i < len(n.input)}
+    fixed = fixed_in(graph)
     for tensor in graph.initializer:
         if tensor.data_type == TensorProto.FLOAT and tensor.name not in fixed:
             tensor.CopyFrom(narrowed(tensor, elem, dtype))

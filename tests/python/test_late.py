@@ -28,8 +28,8 @@ DETECTOR = """g (float[1,n,4] boxes, float[1,3,n] scores, int64[1] most) => (flo
   class_ = Slice(kept, one, two, one)
   box_ = Slice(kept, two, three, one)
   box = Reshape(box_, flat)
-  flat_boxes = Squeeze(boxes, zero)
   zero = Constant<value = int64[1] {0}>()
+  flat_boxes = Squeeze(boxes, zero)
   picked = Gather<axis = 0>(flat_boxes, box)
   score = GatherND(scores, kept)
   count = Shape(score)
@@ -59,13 +59,7 @@ WORDS = """g (int64[w] ids, float[20,6] table) => (float[K,6] sum, float[A,B] ma
 
 
 def model_of(text):
-    lines = text.splitlines()
-    # `zero` is made before it is read.
-    made = [l for l in lines if l.strip().startswith("zero =")]
-    lines = [l for l in lines if l not in made]
-    lines[1:1] = made
-    model = onnx.parser.parse_model('<ir_version: 9, opset_import: ["" : 20]>\n' + "\n".join(lines))
-    return model.SerializeToString()
+    return onnx.parser.parse_model('<ir_version: 9, opset_import: ["" : 20]>\n' + text).SerializeToString()
 
 
 def detections(random, n):

@@ -5,53 +5,25 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "passes/plugin_op_set.h"
-#include "regie_test_paths.h"
-#include "text/text.h"
+#include "support/typed_graph.h"
 
 namespace regie {
 namespace {
 
 using ::testing::HasSubstr;
 
-class LateSymbols : public testing::Test {
+class LateSymbols : public test::TypedGraph {
  protected:
-  void SetUp() override {
-    auto host = PluginHost::create({REGIE_TEST_PLUGIN_DIR});
-    ASSERT_TRUE(host.ok()) << host.status().to_string();
-    host_ = *host;
-    set_current_plugin_host(host_);
-    auto ops = PluginOpSet::create(host_);
-    ASSERT_TRUE(ops.ok()) << ops.status().to_string();
-    ops_ = *ops;
-  }
-  void read(const std::string& text) {
-    auto graph = parse(text, "test.rg");
-    ASSERT_TRUE(graph.ok()) << graph.status().to_string();
-    graph_ = std::move(*graph);
-  }
   Status infer_all() {
     for (uint32_t n = graph_->region(0).first; n != REGIE_NONE; n = graph_->node(n).next)
       REGIE_TRY(ops_->infer(*graph_, n));
     return {};
-  }
-  uint32_t value(std::string_view name) const {
-    for (uint32_t v = 0; v < graph_->value_count(); ++v)
-      if (graph_->live_value(v) && view(graph_->value(v).name) == name) return v;
-    return REGIE_NONE;
-  }
-  std::string type(std::string_view name) const {
-    return print_type(*graph_, graph_->value(value(name)).type);
   }
   size_t late_dims(std::string_view of) const {
     auto late = ops_->late_dims(*graph_, graph_->value(value(of)).owner);
     EXPECT_TRUE(late.ok());
     return late.ok() ? late->size() : 0;
   }
-
-  std::shared_ptr<PluginHost> host_;
-  std::shared_ptr<PluginOpSet> ops_;
-  std::unique_ptr<Graph> graph_;
 };
 
 constexpr const char* kChain = R"(

@@ -2,37 +2,13 @@
 #include <gtest/gtest.h>
 
 #include "ir/edit.h"
-#include "passes/plugin_op_set.h"
-#include "regie_test_paths.h"
-#include "text/text.h"
+#include "support/typed_graph.h"
 
 namespace regie {
 namespace {
 
-class PatchTypes : public testing::Test {
+class PatchTypes : public test::TypedGraph {
  protected:
-  void SetUp() override {
-    auto host = PluginHost::create({REGIE_TEST_PLUGIN_DIR});
-    ASSERT_TRUE(host.ok()) << host.status().to_string();
-    host_ = *host;
-    set_current_plugin_host(host_);
-    auto ops = PluginOpSet::create(host_);
-    ASSERT_TRUE(ops.ok()) << ops.status().to_string();
-    ops_ = *ops;
-  }
-  void read(const char* text) {
-    auto graph = parse(text, "test.rg");
-    ASSERT_TRUE(graph.ok()) << graph.status().to_string();
-    graph_ = std::move(*graph);
-  }
-  uint32_t value(std::string_view name) const {
-    for (uint32_t v = 0; v < graph_->value_count(); ++v)
-      if (graph_->live_value(v) && view(graph_->value(v).name) == name) return v;
-    return REGIE_NONE;
-  }
-  std::string type(std::string_view name) const {
-    return print_type(*graph_, graph_->value(value(name)).type);
-  }
   // `by` takes the place of `old`, whose node goes.
   void replace(std::string_view old, std::string_view by) {
     Edit edit(*graph_);
@@ -44,10 +20,6 @@ class PatchTypes : public testing::Test {
     auto outcome = edit.apply(*ops_);
     ASSERT_TRUE(outcome.ok()) << outcome.status().to_string();
   }
-
-  std::shared_ptr<PluginHost> host_;
-  std::shared_ptr<PluginOpSet> ops_;
-  std::unique_ptr<Graph> graph_;
 };
 
 TEST_F(PatchTypes, GoOnDownstreamAndOutOfBranches) {
