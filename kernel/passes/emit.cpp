@@ -63,8 +63,7 @@ void ModelEmitter::reserve_weights() {
 
 uint32_t ModelEmitter::add_weight(const void* data, uint64_t size, const std::string& layout) {
   std::string digest = Hasher().number(size).bytes(data, size).hex();
-  auto [it, fresh] =
-      weight_ids_.emplace(std::pair{digest, layout}, static_cast<uint32_t>(model_->weights.size()));
+  auto [it, fresh] = weight_ids_.emplace(digest + layout, static_cast<uint32_t>(model_->weights.size()));
   if (fresh) {
     uint64_t offset = (weights_->size() + 63) / 64 * 64;
     weights_->resize(offset + size);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -59,7 +60,7 @@ class ModelEmitter {
   const Pipeline& pipeline_;
   std::shared_ptr<Model> model_;
   std::shared_ptr<std::vector<std::byte>> weights_ = std::make_shared<std::vector<std::byte>>();
-  std::map<std::pair<std::string, std::string>, uint32_t> weight_ids_;  // {digest of bytes, layout}
+  std::unordered_map<std::string, uint32_t> weight_ids_;  // by digest of bytes and layout
   std::map<regie_dim, ModelDim> dims_;
   std::map<std::pair<regie_elem, std::vector<ModelDim>>, uint32_t> types_;
   std::map<std::pair<uint32_t, std::string>, uint32_t> kernels_;  // {device, content digest}
