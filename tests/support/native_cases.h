@@ -9,7 +9,7 @@ namespace regie::test_backends {
 
 using NodePtr = std::unique_ptr<Node>;
 
-constexpr double kTolerance = 2e-6;  // relative to the largest element, at least 1
+constexpr double kNativeTolerance = 2e-6;  // relative to the largest element, at least 1
 
 inline TensorData integers(Ints dims, Ints values) {
   TensorData t = constant(zeros(REGIE_I64, std::move(dims)));

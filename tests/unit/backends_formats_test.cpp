@@ -160,7 +160,7 @@ TEST_P(InFormats, GiveTheSameInAnotherOrder) {
       for (size_t i = 0; i < got.size(); ++i) got[i] = reformatted(got[i], results[i], true);
       // Winograd's algorithm trades exactness for multiplications.
       const bool winograd = kernel.name.find("wino") != std::string::npos;
-      ASSERT_LE(difference(expected, got), winograd ? 2e-5 : kTolerance) << kernel.name;
+      ASSERT_LE(difference(expected, got), winograd ? 2e-5 : kNativeTolerance) << kernel.name;
       ASSERT_GE(difference(expected, got), 0);
       for (uint32_t id : touched) values[id].type.format = REGIE_FORMAT_ND;
       ++tried;

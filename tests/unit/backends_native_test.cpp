@@ -261,7 +261,7 @@ TEST_P(Native, EqualsTheReference) {
     const uint32_t threads = 1 + n % 2;
     const Kernel kernel = cpu.engine.compile(*node, threads);
     own += !(kernel.flags & REGIE_KERNEL_REFERENCE);
-    ASSERT_LE(difference(node->results, cpu.device.run(kernel, *node, {threads, 1})), kTolerance)
+    ASSERT_LE(difference(node->results, cpu.device.run(kernel, *node, {threads, 1})), kNativeTolerance)
         << kernel.name;
     ASSERT_GE(difference(node->results, cpu.device.run(kernel, *node, {threads, 1})), 0) << "types or shapes";
   }

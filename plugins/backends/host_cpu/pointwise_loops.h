@@ -87,7 +87,8 @@ struct LoopCall {
 };
 using Loop = void (*)(const LoopCall&);
 
-// Of the best level that this processor has. Null if there is no loop for it. `to` matters for kCast and kQuantize.
+// Of the best level that this processor has. Null if there is no loop for it. `to` matters for kCast and
+// kQuantize.
 Loop find_loop(Code code, Lane from, Lane to);
 
 // One level each; those that need more than this processor has must not be called.
