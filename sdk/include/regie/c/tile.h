@@ -7,8 +7,9 @@
  *   header | gm[gm_count] | instructions[instruction_count] | args[arg_count] | expressions[expression_count]
  *          | terms[term_count]
  *
- * An encoding is canonical: arguments in order of the instructions, expressions and terms in order of first use,
- * equal expressions stored once. A reader refuses every other order, so that equal programs are equal bytes. */
+ * An encoding is canonical: arguments in order of the instructions, expressions and terms in order of first
+ * use, equal expressions stored once. A reader refuses every other order, so that equal programs are equal
+ * bytes. */
 #ifndef REGIE_C_TILE_H
 #define REGIE_C_TILE_H
 
@@ -23,16 +24,19 @@ extern "C" {
 #define REGIE_TILE_VERSION 1u
 
 enum {
-  REGIE_TILE_MAX_GM = 64,         /* global buffers of a program */
-  REGIE_TILE_MAX_VARIABLES = 32,  /* the core number and nested loops */
-  REGIE_TILE_MAX_TERMS = 16,      /* of an expression */
-  REGIE_TILE_MAX_ARGS = 24,       /* of an instruction */
+  REGIE_TILE_MAX_GM = 64,        /* global buffers of a program */
+  REGIE_TILE_MAX_VARIABLES = 32, /* the core number and nested loops */
+  REGIE_TILE_MAX_TERMS = 16,     /* of an expression */
+  REGIE_TILE_MAX_ARGS = 24,      /* of an instruction */
   REGIE_TILE_MAX_CORES = 256,
-  REGIE_TILE_FLAGS = 16,          /* flags of a pair of pipes */
-  REGIE_TILE_FRACTAL_BYTES = 512, /* 16 rows of 32 bytes */
+  REGIE_TILE_MAX_INSTRUCTIONS = 65536, /* as written; loops multiply them */
+  REGIE_TILE_FLAGS = 16,               /* flags of a pair of pipes */
+  REGIE_TILE_FRACTAL_BYTES = 512,      /* 16 rows of 32 bytes */
   REGIE_TILE_BLOCK_BYTES = 32
 };
-#define REGIE_TILE_NUMBER_LIMIT ((int64_t)1 << 46) /* constants, factors and bounds are smaller than this */
+#define REGIE_TILE_NUMBER_LIMIT ((int64_t)1 << 36) /* constants, bounds, divisors and moduli are smaller */
+#define REGIE_TILE_FACTOR_LIMIT ((int64_t)1 << 34) /* factors are smaller */
+#define REGIE_TILE_COUNT_LIMIT ((int64_t)1 << 24)  /* counts and trips at run time are smaller */
 
 /* Places of a copy; global buffer i is REGIE_TILE_GM + i. */
 enum {
@@ -45,11 +49,11 @@ enum {
 };
 
 enum {
-  REGIE_TILE_LOAD = 0,  /* GM -> L1, UB */
-  REGIE_TILE_MOVE = 1,  /* L1 -> L0A, L0B, UB */
-  REGIE_TILE_CUBE = 2,  /* L0A, L0B -> L0C */
+  REGIE_TILE_LOAD = 0,   /* GM -> L1, UB */
+  REGIE_TILE_MOVE = 1,   /* L1 -> L0A, L0B, UB */
+  REGIE_TILE_CUBE = 2,   /* L0A, L0B -> L0C */
   REGIE_TILE_VECTOR = 3, /* UB -> UB, L0C -> UB */
-  REGIE_TILE_STORE = 4, /* UB -> GM, L1 */
+  REGIE_TILE_STORE = 4,  /* UB -> GM, L1 */
   REGIE_TILE_PIPES = 5
 };
 
@@ -108,7 +112,13 @@ enum {
 enum { REGIE_TILE_SUM = 0, REGIE_TILE_ROW_MAX = 1, REGIE_TILE_ROW_MIN = 2 };
 /* What the second operand is: as many elements as the first, one element a repeat, a constant. */
 enum { REGIE_TILE_BY_VECTOR = 0, REGIE_TILE_BY_ROW = 1, REGIE_TILE_BY_SCALAR = 2 };
-enum { REGIE_TILE_RINT = 0, REGIE_TILE_FLOOR = 1, REGIE_TILE_CEIL = 2, REGIE_TILE_TRUNC = 3, REGIE_TILE_AWAY = 4 };
+enum {
+  REGIE_TILE_RINT = 0,
+  REGIE_TILE_FLOOR = 1,
+  REGIE_TILE_CEIL = 2,
+  REGIE_TILE_TRUNC = 3,
+  REGIE_TILE_AWAY = 4
+};
 
 /* What a global buffer is bound to when the task is launched. */
 enum {
@@ -121,12 +131,12 @@ enum { REGIE_TILE_READ = 1, REGIE_TILE_WRITE = 2 };
 typedef struct regie_tile_header {
   uint32_t magic;
   uint16_t version, header_bytes;
-  uint32_t checksum;    /* CRC-32 (as of zlib) of everything behind the header */
-  uint32_t cores;       /* that run it: 1 .. REGIE_TILE_MAX_CORES; a device with fewer refuses it */
+  uint32_t checksum;              /* CRC-32 (as of zlib) of everything behind the header */
+  uint32_t cores;                 /* that run it: 1 .. REGIE_TILE_MAX_CORES; a device with fewer refuses it */
   uint32_t l1, l0a, l0b, l0c, ub; /* bytes that it was compiled for; a device with less refuses it */
-  uint32_t c0;          /* elements of two bytes in a block: 16 */
+  uint32_t c0;                    /* elements of two bytes in a block: 16 */
   uint32_t gm_count, instruction_count, arg_count, expression_count, term_count;
-  uint32_t reserved;    /* 0 */
+  uint32_t reserved; /* 0 */
 } regie_tile_header;
 
 typedef struct regie_tile_gm {
@@ -155,9 +165,9 @@ typedef struct regie_tile_expression {
 
 /* factor * ((variable / divisor) mod modulus) */
 typedef struct regie_tile_term {
-  int64_t factor;   /* not 0 */
-  int64_t divisor;  /* at least 1 */
-  int64_t modulus;  /* 0: none; else at least 2 */
+  int64_t factor;  /* not 0 */
+  int64_t divisor; /* at least 1 */
+  int64_t modulus; /* 0: none; else at least 2 */
   uint32_t variable;
   uint32_t reserved;
 } regie_tile_term;

@@ -1,5 +1,5 @@
-// Tile programs as bytes (regie/c/tile.h) and as text (docs/tile.md). Reading trusts nothing: every violation is
-// sdk::Failure, CORRUPT for bytes and INVALID_INPUT with the line for text.
+// Tile programs as bytes (regie/c/tile.h) and as text (docs/tile.md). Reading trusts nothing: every violation
+// is sdk::Failure, CORRUPT for bytes and INVALID_INPUT with the line for text.
 #pragma once
 
 #include <string>

@@ -1,6 +1,7 @@
-// A tile program in memory: what the byte format of regie/c/tile.h holds, with expressions in place. The table of
-// instructions (`instruction_info`) is the one description of their arguments: codec, assembler, disassembler, walker
-// and tests are written over it, so that an instruction is added in one place and understood everywhere.
+// A tile program in memory: what the byte format of regie/c/tile.h holds, with expressions in place. The
+// table of instructions (`instruction_info`) is the one description of their arguments: codec, assembler,
+// disassembler, walker and tests are written over it, so that an instruction is added in one place and
+// understood everywhere.
 #pragma once
 
 #include <array>
@@ -22,8 +23,8 @@ struct Term {  // factor * ((variable / divisor) mod modulus)
   bool operator==(const Term&) const = default;
 };
 
-// clamp(low, high, constant + sum of terms). Arithmetic keeps that shape and throws sdk::Failure(UNSUPPORTED) where it
-// cannot: sums and products of clamped expressions, quotients of anything but one variable.
+// clamp(low, high, constant + sum of terms). Arithmetic keeps that shape and throws sdk::Failure(UNSUPPORTED)
+// where it cannot: sums and products of clamped expressions, quotients of anything but one variable.
 struct Expr {
   Expr(int64_t value = 0) : constant(value) {}  // NOLINT: numbers are expressions
   int64_t constant;
@@ -77,16 +78,30 @@ struct Program {
   bool operator==(const Program&) const = default;
 };
 
-// --- the table of instructions ---------------------------------------------------------------------------------------
+// --- the table of instructions
+// ---------------------------------------------------------------------------------------
 
 enum class ArgKind : uint8_t { address, count, stride, number, scalar, flag };
 struct ArgInfo {
   const char* name;
   ArgKind kind;
-  bool required;     // else `fallback` when the text does not name it
+  bool required;  // else `fallback` when the text does not name it
   int64_t fallback;
 };
-enum class ModeKind : uint8_t { none, place, pipe, type, binary, unary, compare, reduce, by, round, yes_no, variable };
+enum class ModeKind : uint8_t {
+  none,
+  place,
+  pipe,
+  type,
+  binary,
+  unary,
+  compare,
+  reduce,
+  by,
+  round,
+  yes_no,
+  variable
+};
 struct ModeInfo {
   ModeKind kind;
   const char* name;
@@ -105,7 +120,7 @@ std::span<const std::string_view> mode_words(ModeKind kind);  // by value; empty
 // The pipe that runs it; REGIE_TILE_PIPES for loops, ends and barriers. SET runs on mode[0], WAIT on mode[1].
 uint32_t pipe_of(const Instruction& instruction);
 uint32_t pipe_of(uint16_t op, const std::array<uint8_t, 4>& mode);
-uint32_t bytes_of(uint32_t type);  // of an element
+uint32_t bytes_of(uint32_t type);        // of an element
 std::string place_name(uint32_t place);  // "l1", "gm3"
 
 }  // namespace regie::tile
