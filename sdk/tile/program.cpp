@@ -155,7 +155,7 @@ Expr variable(uint32_t number) {
 Expr operator+(Expr a, const Expr& b) {
   if (b.fixed() && b.constant == 0) return a;
   if (a.fixed() && a.constant == 0) return b;
-  if (a.fixed()) return b + a;
+  if (a.fixed() && !b.fixed()) return b + a;
   if ((a.clamped() && !b.fixed()) || b.clamped()) beyond("a sum of which a part is clamped");
   a.constant += b.constant;
   if (a.low != kNoLow) a.low += b.constant;

@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"none", "", "copy ub gm0 to=0 from=core*64 bytes=64\n"},
         Wrong{"budget", "more than 100000", "loop i = 1000\nloop j = 1000\nend\nend\n"},
         Wrong{"budget", "moves more",
-              "loop i = 90000\ncopy ub gm0 to=0 from=0 bytes=1 n1=4000 to1=1 from1=1\nend\n"},
+              "loop i = 2000\ncopy ub gm0 to=0 from=0 bytes=1 n1=4000 to1=1 from1=1 n2=96 to2=1 from2=1\nend\n"},
         Wrong{"operand", "turns", "loop i = 0 - 3 + core\nend\n"},
         Wrong{"operand", "n = -1 is negative", "fill ub f16 to=0 value=1 n=-1\n"},
         Wrong{"operand", "id = 16 is no flag", "set load vector id=16\n"},
