@@ -71,6 +71,38 @@ int64_t repeats(const Concrete& c) {
   }
 }
 
+// A destination that stands still while repeats go on, other than as a sum of them.
+bool writes_over_itself(const Concrete& c) {
+  const int64_t* a = c.arg;
+  auto still = [&](int count, int stride) { return a[count] > 1 && a[stride] == 0; };
+  switch (c.op) {
+    case REGIE_TILE_OP_COPY:
+      return still(3, 4) || still(6, 7) || still(9, 10);
+    case REGIE_TILE_OP_FILL:
+      return still(3, 4);
+    case REGIE_TILE_OP_FRACTAL:
+      return still(2, 3) || still(5, 6);
+    case REGIE_TILE_OP_BINARY: {
+      if (c.mode[0] == REGIE_TILE_MLA) return false;
+      bool by_a = a[1] == a[0], by_b = c.mode[2] == REGIE_TILE_BY_VECTOR && a[2] == a[0];
+      auto sums = [&](int first, int second) { return (by_a && a[first] == 0) || (by_b && a[second] == 0); };
+      return (still(4, 5) && !sums(6, 7)) || (still(8, 9) && !sums(10, 11));
+    }
+    case REGIE_TILE_OP_COMPARE:
+      return still(4, 5) || still(8, 9);
+    case REGIE_TILE_OP_UNARY:
+    case REGIE_TILE_OP_CAST:
+    case REGIE_TILE_OP_REDUCE:
+      return still(3, 4) || still(6, 7);
+    case REGIE_TILE_OP_SELECT:
+      return still(5, 6) || still(10, 11);
+    case REGIE_TILE_OP_TRANSPOSE:
+      return a[2] == 0 || still(4, 5) || still(7, 8);
+    default:
+      return false;
+  }
+}
+
 struct Checker {
   const Concrete& c;
   bool& alignment;
@@ -125,6 +157,7 @@ std::string operand_fault(const Concrete& c, bool& alignment) {
   if (repeats(c) > REGIE_TILE_COUNT_LIMIT) return "its repeats are too many";
   const char* overlap = ": what it addresses would overlap";
   Checker check{c, alignment, {}};
+  if (writes_over_itself(c)) return "its repeats write the same bytes: a stride of its destination is 0";
   switch (c.op) {
     case REGIE_TILE_OP_FILL: {
       int64_t e = bytes_of(c.mode[1]);
