@@ -133,7 +133,7 @@ std::string head_fault(const Program& p) {
   if (p.cores < 1 || p.cores > REGIE_TILE_MAX_CORES) return "the number of cores is out of range";
   if (p.gm.size() > REGIE_TILE_MAX_GM) return "too many global buffers";
   for (uint32_t place = 0; place <= REGIE_TILE_UB; ++place)
-    if (p.chip.size(place) > (1u << 28)) return "a memory on chip is impossibly large";
+    if (p.chip.size(place) > (1u << 24)) return "a memory on chip is impossibly large";
   for (size_t i = 0; i < p.gm.size(); ++i) {
     const GlobalBuffer& g = p.gm[i];
     std::string name = "gm" + std::to_string(i);

@@ -19,7 +19,7 @@ const char* fault_name(Fault fault) {
 
 namespace {
 
-constexpr uint64_t kRunBudget = uint64_t{1} << 28, kBlockBudget = uint64_t{1} << 33;
+constexpr uint64_t kRunBudget = uint64_t{1} << 28, kShadowBytes = uint64_t{1} << 29;
 
 struct Flag {
   bool is_set = false, waited = false;
@@ -79,7 +79,11 @@ class Verifier {
   void walk() {
     std::map<std::vector<int64_t>, uint32_t> seen;
     std::vector<std::unique_ptr<Shadow>> shadows;
-    auto fresh = [&] {
+    uint64_t chip_bytes = 0;
+    for (uint32_t place = 0; place <= REGIE_TILE_UB; ++place) chip_bytes += p_.chip.size(place);
+    auto fresh = [&](const Core& core) {
+      if ((shadows.size() + 1) * chip_bytes > kShadowBytes)
+        fault(Fault::budget, core, "the memories of its cores are more than can be followed");
       shadows.push_back(std::make_unique<Shadow>(p_.chip, o_.report_unused));
       return shadows.back().get();
     };
@@ -89,12 +93,12 @@ class Verifier {
       auto core = std::make_unique<Core>(plan_, n, budget_);
       core->light = !seen.try_emplace(plan_.signature(n, Plan::Same::on_chip), n).second;
       if (plan_.has_barrier()) {
-        core->shadow = core->light ? nullptr : fresh();
+        core->shadow = core->light ? nullptr : fresh(*core);
         cores.push_back(std::move(core));
         continue;
       }
       if (!core->light) {
-        if (shadows.empty()) fresh();
+        if (shadows.empty()) fresh(*core);
         core->shadow = shadows[0].get();
         core->shadow->reset();
         core->time = time;
@@ -212,9 +216,13 @@ class Verifier {
                 ", which is not declared for it");
     uint64_t runs = static_cast<uint64_t>(r.n[0]);
     for (int64_t n : {r.n[1], r.n[2]}) runs = runs > kRunBudget ? runs : runs * static_cast<uint64_t>(n);
+    spend(c, runs, r.bytes);
+  }
+
+  void spend(Core& c, uint64_t runs, int64_t bytes) {
     runs_ += runs;
-    if (runs_ <= kRunBudget) blocks_ += runs * (static_cast<uint64_t>(r.bytes) / REGIE_TILE_BLOCK_BYTES + 1);
-    if (runs_ > kRunBudget || blocks_ > kBlockBudget)
+    if (runs_ <= kRunBudget) blocks_ += runs * (static_cast<uint64_t>(bytes) / REGIE_TILE_BLOCK_BYTES + 1);
+    if (runs_ > kRunBudget || blocks_ > o_.block_budget)
       fault(Fault::budget, c, "the program moves more than can be followed");
   }
 
@@ -222,8 +230,7 @@ class Verifier {
     const int64_t* a = i.arg;
     auto pair = [&](int64_t to, int64_t to_bytes, int64_t from, int64_t from_bytes, bool same, int64_t n1,
                     int64_t t1, int64_t f1, int64_t n2, int64_t t2, int64_t f2) {
-      runs_ += static_cast<uint64_t>(n1 * n2);
-      if (runs_ > kRunBudget) fault(Fault::budget, c, "the program moves more than can be followed");
+      spend(c, static_cast<uint64_t>(n1 * n2), std::max(to_bytes, from_bytes));
       for (int64_t y = 0; y < n2; ++y)
         for (int64_t x = 0; x < n1; ++x) {
           int64_t t = to + x * t1 + y * t2, f = from + x * f1 + y * f2;
@@ -251,6 +258,9 @@ class Verifier {
         pair(a[0], t, a[1], f, f == t, a[3], a[4], a[5], a[6], a[7], a[8]);
         break;
       }
+      case REGIE_TILE_OP_REDUCE:
+        spend(c, static_cast<uint64_t>(a[3] * a[6]), a[2] * bytes_of(i.mode[1]));
+        break;
       case REGIE_TILE_OP_SELECT: {
         int64_t n = a[4] * bytes_of(i.mode[0]);
         pair(a[0], n, a[1], a[4] / 8, false, a[5], a[6], a[7], a[10], a[11], a[12]);

@@ -46,6 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   need(tile::encode(tile::assemble(tile::disassemble(p))) == bytes, "other bytes by way of text");
   tile::VerifyOptions few;
   few.instruction_budget = 2000;
+  few.block_budget = 1 << 18;
   if (!tile::verify(p, few).ok()) return 0;
   uint64_t total = 0;
   for (const auto& g : p.gm) total += g.bytes;

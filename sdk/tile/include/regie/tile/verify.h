@@ -34,7 +34,9 @@ const char* fault_name(Fault fault);  // "out-of-buffer", ...
 
 struct VerifyOptions {
   uint64_t instruction_budget = 20'000'000;  // concrete instructions of all cores
-  bool report_unused = false;  // bytes written on chip that nothing reads before they are overwritten
+  uint64_t block_budget = uint64_t{1}
+                          << 33;  // blocks of 32 bytes that they read and write, as often as they do
+  bool report_unused = false;     // bytes written on chip that nothing reads before they are overwritten
 };
 
 struct ByteRange {
