@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "regie/api/regie.hpp"
@@ -53,6 +54,35 @@ INSTANTIATE_TEST_SUITE_P(Of, SimulatorTarget,
                            std::erase(name, '-');
                            return name;
                          });
+
+// In double precision, which the AI Cores do not have.
+TEST(SimulatorAicpu, ElementwiseChainsKeepTheirRegion) {
+  Scratch scratch;
+  const std::string path = scratch.path("chain.rg");
+  std::ofstream(path) << "graph @chain(%x: f64[2,3], %b: f64[3]) -> (%y) {\n"
+                         "  %two: const f64[] = 2.0\n"
+                         "  %s: f64[2,3] = Sigmoid(%x)\n"
+                         "  %d: f64[2,3] = Mul(%s, %two)\n"
+                         "  %y: f64[2,3] = Add(%d, %b)\n"
+                         "}\n";
+  const api::Model model = api::Model::compile(path, {{"target", "ascend910a-sim"}});
+  const Json plan = Json::parse(model.plan());
+  size_t fused = 0;
+  for (const Json& kernel : plan.at("kernels")) fused += kernel.at("name") == "aicpu regie.Pointwise";
+  EXPECT_EQ(fused, 1u) << plan.at("kernels");
+  const std::vector<double> x{-2, -1, 0, 0.5, 1, 3}, b{0.25, -4, 1e6};
+  const int64_t x_dims[] = {2, 3}, b_dims[] = {3};
+  const regie_tensor inputs[] = {api::tensor<double>(x, x_dims), api::tensor<double>(b, b_dims)};
+  api::Session session(model);
+  api::Context context = session.acquire();
+  const std::vector<regie_tensor> outputs = context.run(inputs);
+  ASSERT_EQ(outputs[0].bytes, 48u);
+  for (size_t i = 0; i < 6; ++i) {
+    const double expected = 2 / (1 + std::exp(-x[i])) + b[i % 3];
+    EXPECT_NEAR(static_cast<const double*>(outputs[0].data)[i], expected,
+                1e-12 * std::max(1.0, std::fabs(expected)));
+  }
+}
 
 // The record of the second run of a session, its clock's beginning taken off.
 Json record(const std::string& target, const api::Options& options = {}) {
