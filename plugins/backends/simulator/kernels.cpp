@@ -120,9 +120,7 @@ std::unique_ptr<LoadedKernel> load_kernel(const sdk::WordCatcher& catcher, const
                                           const regie_kernel_image& image) {
   const std::string_view format = sdk::sv(image.format);
   if (format == kAicpuFormat) return std::make_unique<AicpuKernel>(catcher, settings, image);
-#if REGIE_SIMULATOR_TILE
   if (format == REGIE_TILE_FORMAT) return load_tile_kernel(settings, image);
-#endif
   throw Failure(REGIE_UNSUPPORTED, "the simulator runs kernels of the formats " + std::string(kAicpuFormat) +
                                        " and " + REGIE_TILE_FORMAT + ", not '" + std::string(format) + "'");
 }
