@@ -246,7 +246,9 @@ std::unique_ptr<LoadedKernel> load_tile_kernel(const Settings& settings, const r
   const std::string_view blob(static_cast<const char*>(image.blob), image.blob_size);
   try {
     return std::make_unique<TileKernel>(
-        TileTask::prepare(blob, machine_of(settings.hardware), "tile program"), settings);
+        TileTask::prepare(blob, machine_of(settings.hardware), "tile program",
+                          settings.numerics ? Verify::now : Verify::when_needed),
+        settings);
   } catch (const Failure& f) {
     // A program that breaks the rules of tile programs is no better than one whose bytes are damaged.
     throw Failure(f.code == REGIE_INVALID_INPUT ? static_cast<regie_status>(REGIE_CORRUPT) : f.code,
