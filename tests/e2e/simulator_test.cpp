@@ -19,6 +19,7 @@ namespace {
 using Json = nlohmann::json;
 using testing::HasSubstr;
 
+const std::string kCpusAlone = std::string(REGIE_TEST_SOURCE_DIR) + "/tests/support/cpus_alone.toml";
 const std::string kFolder = std::string(REGIE_TEST_MODELS_DIR) + "/digits/";
 
 class SimulatorTarget : public ::testing::TestWithParam<const char*> {};
@@ -54,6 +55,37 @@ INSTANTIATE_TEST_SUITE_P(Of, SimulatorTarget,
                            std::erase(name, '-');
                            return name;
                          });
+
+// Operators of all kinds, control flow and shapes that the run tells among them: values are right, and no
+// task reads what nobody wrote or without the order that it needs.
+TEST(SimulatorAicpu, VariantsEqualOnnxRuntime) {
+  const std::string target = kCpusAlone, folder = std::string(REGIE_TEST_VARIANTS_DIR) + "/";
+  size_t models = 0;
+  for (const Json& v : Json::parse(slurp(folder + "variants.json"))) {
+    if (v["group"] == "refused") continue;
+    std::map<std::string, Tensor> inputs;
+    for (const auto& [name, file] : v["inputs"].items())
+      inputs.emplace(name, load_npy(folder + file.get<std::string>()));
+    for (const char* optimise : {"1", "0"}) {
+      SCOPED_TRACE(v["name"].get<std::string>() + (optimise[0] == '1' ? "" : ", not optimised"));
+      const ModelPtr model =
+          compile_file(folder + v["model"].get<std::string>(), {{"target", target}, {"optimise", optimise}});
+      EXPECT_TRUE(model) << regie_last_error();
+      if (!model) continue;
+      Runner runner(model);
+      EXPECT_TRUE(runner.ready()) << regie_last_error();
+      if (!runner.ready()) continue;
+      for (int again = 0; again < 2; ++again) {
+        auto out = runner.run(inputs);
+        EXPECT_EQ(runner.status(), REGIE_OK) << regie_last_error();
+        for (const auto& [name, file] : v["outputs"].items())
+          EXPECT_TRUE(close(out[name], load_npy(folder + file.get<std::string>()))) << "output " << name;
+      }
+    }
+    ++models;
+  }
+  EXPECT_GE(models, 80u);
+}
 
 // In double precision, which the AI Cores do not have.
 TEST(SimulatorAicpu, ElementwiseChainsKeepTheirRegion) {
