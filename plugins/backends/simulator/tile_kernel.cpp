@@ -81,9 +81,8 @@ std::vector<Part> parts_of(const TileResult& r, double ghz) {
 
 class TileExecutable final : public Executable {
  public:
-  TileExecutable(std::shared_ptr<const TileTask> task, const Settings& settings, const PrepareRequest& r)
-      : task_(std::move(task)), settings_(settings), timings_(std::make_shared<Timings>()) {
-    timings_->task = task_;
+  TileExecutable(std::shared_ptr<Timings> timings, const Settings& settings, const PrepareRequest& r)
+      : task_(timings->task), settings_(settings), timings_(std::move(timings)) {
     const auto& gm = task_->program().gm;
     for (size_t i = 0; i < gm.size(); ++i) {
       const tile::GlobalBuffer& b = gm[i];
@@ -230,13 +229,15 @@ class TileExecutable final : public Executable {
 class TileKernel final : public LoadedKernel {
  public:
   TileKernel(std::shared_ptr<const TileTask> task, const Settings& settings)
-      : task_(std::move(task)), settings_(settings) {}
+      : timings_(std::make_shared<Timings>()), settings_(settings) {
+    timings_->task = std::move(task);
+  }
   std::unique_ptr<Executable> prepare(const PrepareRequest& request) const override {
-    return std::make_unique<TileExecutable>(task_, settings_, request);
+    return std::make_unique<TileExecutable>(timings_, settings_, request);
   }
 
  private:
-  const std::shared_ptr<const TileTask> task_;
+  const std::shared_ptr<Timings> timings_;  // of all launches of this program
   const Settings& settings_;
 };
 
