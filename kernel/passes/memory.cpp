@@ -20,8 +20,6 @@ namespace regie {
 
 namespace {
 
-constexpr uint64_t kAlignment = 64;
-
 // The tasks of all regions on the line of steps, with what each stream knows of the others.
 class Timeline {
  public:
@@ -263,11 +261,12 @@ std::string buffer_name(const CompileState& state, const PlannedBuffer& b) {
 }
 
 // Who is live at the step where most bytes are, and how many, in whole units of the alignment.
-void describe_peak(const CompileState& state, const std::vector<uint32_t>& members, MemoryRecord* record) {
+void describe_peak(const CompileState& state, const std::vector<uint32_t>& members, uint64_t alignment,
+                   MemoryRecord* record) {
   std::vector<PackedBuffer> packed;
   for (uint32_t i : members) {
     const PlannedBuffer& b = state.buffers[i];
-    packed.push_back({b.lower, b.upper, (b.size + kAlignment - 1) / kAlignment * kAlignment, 1, b.offset});
+    packed.push_back({b.lower, b.upper, (b.size + alignment - 1) / alignment * alignment, 1, b.offset});
   }
   const PackingFacts facts = packing_facts(packed);
   record->peak_step = facts.most_at;
@@ -291,12 +290,14 @@ Status run_memory_planner(CompileState& state, const Provider<regie_memory_table
   REGIE_TRY(Builder(state).build());
   for (uint32_t space = 0; space < state.target.devices.size(); ++space) {
     MemoryRecord record;
-    record.space = state.target.devices[state.target.device_of(space)].name;
+    const TargetDevice& device = state.target.devices[state.target.device_of(space)];
+    record.space = device.name;
     std::vector<uint32_t> members;
     std::vector<regie_memory_buffer> problem_buffers;
     for (uint32_t i = 0; i < state.buffers.size(); ++i) {
-      const PlannedBuffer& b = state.buffers[i];
+      PlannedBuffer& b = state.buffers[i];
       if (b.space != space) continue;
+      b.alignment = std::max(b.alignment, device.alignment);
       record.late_buffers += b.late;
       record.sum_of_tensors += b.size;
       if (b.size == 0) continue;  // takes no room wherever it is
@@ -323,9 +324,10 @@ Status run_memory_planner(CompileState& state, const Provider<regie_memory_table
                             buffer_name(state, b) + " offset " + std::to_string(b.offset) +
                             ", which is not aligned or above its own peak");
       }
-      describe_peak(state, members, &record);
+      describe_peak(state, members, device.alignment, &record);
     }
-    record.peak = (answer.peak + kAlignment - 1) / kAlignment * kAlignment;  // as the bound counts sizes
+    record.peak = (answer.peak + device.alignment - 1) / device.alignment *
+                  device.alignment;  // as the bound counts sizes
     record.proven_optimal = members.empty() || answer.proven_optimal != 0;
     state.ledger.memory.push_back(std::move(record));
   }

@@ -1,6 +1,7 @@
 #include "passes/target.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/toml_lists.h"
 
@@ -33,6 +34,13 @@ Status read_device(const TomlTable& t, Target* target) {
   REGIE_ASSIGN(d.name, require_string(t, "name"));
   REGIE_ASSIGN(d.plugin, require_string(t, "plugin"));
   REGIE_ASSIGN(d.params, read_params(t, "params"));
+  if (auto v = t.find("alignment")) {
+    REGIE_ASSIGN(const double bytes, v->as_number());
+    if (!(bytes >= 64 && bytes <= 65536) || !std::has_single_bit(static_cast<uint64_t>(bytes)) ||
+        bytes != static_cast<double>(static_cast<uint64_t>(bytes)))
+      return invalid_input("alignment must be a power of two from 64 to 65536", t.where());
+    d.alignment = static_cast<uint64_t>(bytes);
+  }
   for (const TargetDevice& other : target->devices)
     if (other.name == d.name) return invalid_input("device '" + d.name + "' is there twice", t.where());
   target->devices.push_back(std::move(d));

@@ -17,6 +17,7 @@ using Params = std::vector<std::pair<std::string, std::string>>;
 struct TargetDevice {
   std::string name, plugin;
   Params params;
+  uint64_t alignment = 64;  // of every buffer in its memory, bytes: as its device says when a model is loaded
 };
 
 struct TargetEngine {

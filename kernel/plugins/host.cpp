@@ -276,6 +276,12 @@ Result<Provider<regie_engine_table>> PluginHost::engine(std::string_view name) {
 Result<Provider<regie_device_table>> PluginHost::device(std::string_view name) {
   return impl_->find<regie_device_table>("device", name);
 }
+Result<const regie_device_trace_table*> PluginHost::device_trace(std::string_view name) {
+  const auto kind = impl_->providers.find(std::string_view("device-trace"));
+  if (kind == impl_->providers.end() || kind->second.find(name) == kind->second.end()) return nullptr;
+  REGIE_ASSIGN(const auto found, impl_->find<regie_device_trace_table>("device-trace", name));
+  return found.table;
+}
 
 Status PluginHost::verify_library(const Manifest& manifest) {
   for (uint32_t i = 0; i < impl_->manifests.size(); ++i) {

@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "regie/c/device.h"
+#include "regie/c/device_trace.h"
 #include "regie/c/engine.h"
 #include "regie/c/entry.h"
 #include "regie/c/frontend.h"
@@ -70,6 +71,8 @@ class PluginHost {
   Result<Provider<regie_memory_table>> memory(std::string_view name);
   Result<Provider<regie_engine_table>> engine(std::string_view name);
   Result<Provider<regie_device_table>> device(std::string_view name);
+  // NULL: the device of that name tells no more than its own table does.
+  Result<const regie_device_trace_table*> device_trace(std::string_view name);
 
   // Opens everything that `manifest` says and checks that it provides exactly that (`plugins describe`,
   // tests).

@@ -114,6 +114,12 @@ std::vector<regie_str> devices(const void* table, const char** missing) {
   return names_of(t, t.devices, "devices", missing, name_field);
 }
 
+std::vector<regie_str> device_traces(const void* table, const char** missing) {
+  const auto& t = as<regie_device_trace_table>(table);
+  Functions{missing}(t.record, "record")(t.tag, "tag")(t.collect, "collect");
+  return names_of(t, t.devices, "devices", missing, name_field);
+}
+
 constexpr KindInfo kKinds[] = {
     {"frontend", REGIE_FRONTEND_ID, "frontend.h", REGIE_DIGEST_FRONTEND, sizeof(regie_frontend_table),
      frontends},
@@ -129,6 +135,8 @@ constexpr KindInfo kKinds[] = {
     {"memory", REGIE_MEMORY_ID, "memory.h", REGIE_DIGEST_MEMORY, sizeof(regie_memory_table), planners},
     {"engine", REGIE_ENGINE_ID, "engine.h", REGIE_DIGEST_ENGINE, sizeof(regie_engine_table), engines},
     {"device", REGIE_DEVICE_ID, "device.h", REGIE_DIGEST_DEVICE, sizeof(regie_device_table), devices},
+    {"device-trace", REGIE_DEVICE_TRACE_ID, "device_trace.h", REGIE_DIGEST_DEVICE_TRACE,
+     sizeof(regie_device_trace_table), device_traces},
 };
 
 // More entries than any table has; beyond it the count is rubbish and the list must not be walked.
