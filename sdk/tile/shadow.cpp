@@ -59,7 +59,7 @@ Fault Shadow::read(uint32_t place, int64_t begin, int64_t end, uint32_t pipe, ui
   if (report_unused_) std::memset(bytes, 2, count);
   for (int64_t k = begin / kBlock, last = (end - 1) / kBlock; k <= last; ++k) {
     Block& b = m.blocks[static_cast<size_t>(k)];
-    if (b.writer != pipe && b.write_at > clock[b.writer]) {
+    if (b.write_at > clock[b.writer]) {  // never of its own pipe: a pipe knows all that it did
       detail = race_text(place, k, "reads", "writes", b.writer, pipe,
                          "instruction " + std::to_string(b.instruction));
       return Fault::race;
@@ -79,13 +79,16 @@ Fault Shadow::write(uint32_t place, int64_t begin, int64_t end, uint32_t pipe, u
   m.touched = std::max(m.touched, end);
   for (int64_t k = begin / kBlock, last = (end - 1) / kBlock; k <= last; ++k) {
     Block& b = m.blocks[static_cast<size_t>(k)];
-    if (b.writer != pipe && b.write_at > clock[b.writer]) {
+    if (b.write_at > clock[b.writer]) {
       detail = race_text(place, k, "writes", "writes", b.writer, pipe,
                          "instruction " + std::to_string(b.instruction));
       return Fault::race;
     }
-    for (uint32_t q = 0; q < REGIE_TILE_PIPES; ++q) {
-      if (q == pipe || b.read_at[q] <= clock[q]) continue;
+    bool unordered = false;
+    for (uint32_t q = 0; q < REGIE_TILE_PIPES; ++q) unordered |= b.read_at[q] > clock[q];
+    if (unordered) {
+      uint32_t q = 0;
+      while (b.read_at[q] <= clock[q]) ++q;
       detail = race_text(place, k, "writes", "reads", q, pipe, "an earlier instruction");
       return Fault::race;
     }
