@@ -59,16 +59,20 @@ void convolution(uint64_t seed) {
     in = group * pick(random, 1, 20);
     out = group * pick(random, 1, 20);
   }
-  const int64_t n = pick(random, 1, 3), kh = pick(random, 1, 4), kw = pick(random, 1, 4), sh = pick(random, 1, 3),
-                sw = pick(random, 1, 3), dh = pick(random, 1, 2), dw = pick(random, 1, 2);
-  const int64_t top = pick(random, 0, kh), left = pick(random, 0, kw), bottom = pick(random, 0, kh), right = pick(random, 0, kw);
+  const int64_t n = pick(random, 1, 3), kh = pick(random, 1, 4), kw = pick(random, 1, 4),
+                sh = pick(random, 1, 3), sw = pick(random, 1, 3), dh = pick(random, 1, 2),
+                dw = pick(random, 1, 2);
+  const int64_t top = pick(random, 0, kh), left = pick(random, 0, kw), bottom = pick(random, 0, kh),
+                right = pick(random, 0, kw);
   const int64_t h = std::max((kh - 1) * dh + 1 - top - bottom, int64_t{1}) + pick(random, 0, 20),
                 w = std::max((kw - 1) * dw + 1 - left - right, int64_t{1}) + pick(random, 0, 24);
-  const int64_t oh = (h + top + bottom - (kh - 1) * dh - 1) / sh + 1, ow = (w + left + right - (kw - 1) * dw - 1) / sw + 1;
+  const int64_t oh = (h + top + bottom - (kh - 1) * dh - 1) / sh + 1,
+                ow = (w + left + right - (kw - 1) * dw - 1) / sw + 1;
   if (h + top + bottom < (kh - 1) * dh + 1 || w + left + right < (kw - 1) * dw + 1) return;
   const regie_elem elem = pick(random, 0, 3) == 0 ? REGIE_F16 : REGIE_F32;
-  const Array x = random_array(random, {n, in, h, w}), weight = random_array(random, {out, in / group, kh, kw}),
-              bias = random_array(random, {out}), residual = random_array(random, {n, out, oh, ow});
+  const Array x = random_array(random, {n, in, h, w}),
+              weight = random_array(random, {out, in / group, kh, kw}), bias = random_array(random, {out}),
+              residual = random_array(random, {n, out, oh, ow});
   const bool with_bias = pick(random, 0, 1), with_residual = pick(random, 0, 2) == 0;
   const Activation& act = kActivations[pick(random, 0, static_cast<int64_t>(std::size(kActivations)) - 1)];
   Node node("regie.FusedConv", elem);
@@ -77,7 +81,10 @@ void convolution(uint64_t seed) {
   if (with_residual) node.operand(residual);
   node.result({n, out, oh, ow});
   node.attr("activation", act.name).attr("activation_alpha", act.alpha).attr("activation_beta", act.beta);
-  node.attr("group", group).attr("pads", {top, left, bottom, right}).attr("strides", {sh, sw}).attr("dilations", {dh, dw});
+  node.attr("group", group)
+      .attr("pads", {top, left, bottom, right})
+      .attr("strides", {sh, sw})
+      .attr("dilations", {dh, dw});
   std::vector<double> expected;
   for (int64_t b = 0; b < n; ++b)
     for (int64_t o = 0; o < out; ++o)
@@ -97,9 +104,10 @@ void convolution(uint64_t seed) {
           expected.push_back(act.of(sum, act.alpha, act.beta));
         }
   std::ostringstream what;
-  what << "seed " << seed << " x " << text({n, in, h, w}) << "w " << text({out, kh, kw}) << "group " << group << " strides "
-       << text({sh, sw}) << "dilations " << text({dh, dw}) << "pads " << text({top, left, bottom, right}) << act.name
-       << (with_residual ? " residual" : "") << (elem == REGIE_F16 ? " f16" : "");
+  what << "seed " << seed << " x " << text({n, in, h, w}) << "w " << text({out, kh, kw}) << "group " << group
+       << " strides " << text({sh, sw}) << "dilations " << text({dh, dw}) << "pads "
+       << text({top, left, bottom, right}) << act.name << (with_residual ? " residual" : "")
+       << (elem == REGIE_F16 ? " f16" : "");
   SCOPED_TRACE(what.str());
   try {
     if (auto got = node.run(chip)) expect_close(*got, expected, kTolerance, node.name);
@@ -121,7 +129,8 @@ void product(uint64_t seed) {
   const int64_t batch = kind >= 3 ? pick(random, 2, 6) : 1;
   const bool constant = kind <= 1, turned = pick(random, 0, 1), b_batched = kind == 4;
   const regie_elem elem = pick(random, 0, 3) == 0 ? REGIE_F16 : REGIE_F32;
-  std::vector<int64_t> da{m, k}, db = turned ? std::vector<int64_t>{n, k} : std::vector<int64_t>{k, n}, dy{m, n};
+  std::vector<int64_t> da{m, k}, db = turned ? std::vector<int64_t>{n, k} : std::vector<int64_t>{k, n},
+                                 dy{m, n};
   if (batch > 1) {
     da.insert(da.begin(), batch);
     dy.insert(dy.begin(), batch);
@@ -154,9 +163,9 @@ void product(uint64_t seed) {
         expected.push_back(act.of(sum, act.alpha, act.beta));
       }
   std::ostringstream what;
-  what << "seed " << seed << " batch " << batch << " m k n " << text({m, k, n}) << (constant ? "constant " : "")
-       << (turned ? "turned " : "") << act.name << (with_bias ? " bias" : "") << (with_residual ? " residual" : "")
-       << (elem == REGIE_F16 ? " f16" : "");
+  what << "seed " << seed << " batch " << batch << " m k n " << text({m, k, n})
+       << (constant ? "constant " : "") << (turned ? "turned " : "") << act.name << (with_bias ? " bias" : "")
+       << (with_residual ? " residual" : "") << (elem == REGIE_F16 ? " f16" : "");
   SCOPED_TRACE(what.str());
   try {
     if (auto got = node.run(chip)) expect_close(*got, expected, kTolerance, node.name);
@@ -168,6 +177,68 @@ void product(uint64_t seed) {
 TEST(Aicore, Products) {
   const int64_t count = shapes(200);
   for (int64_t i = 0; i < count && !HasFailure(); ++i) product(static_cast<uint64_t>(5000 + i));
+}
+
+TEST(Aicore, Attention) {
+  const int64_t count = shapes(60);
+  for (int64_t i = 0; i < count && !HasFailure(); ++i) {
+    const uint64_t seed = static_cast<uint64_t>(21000 + i);
+    Random random(seed);
+    const Chip chip = any_chip(random);
+    const int64_t batch = pick(random, 1, 6), rows = pick(random, 1, 70), keys = pick(random, 1, 90),
+                  depth = pick(random, 1, 70), width = pick(random, 1, 70), mask = pick(random, 0, 2);
+    const bool turned = pick(random, 0, 1);
+    const regie_elem elem = pick(random, 0, 3) == 0 ? REGIE_F16 : REGIE_F32;
+    const Array q = random_array(random, {batch, rows, depth}, 2),
+                k = random_array(random,
+                                 turned ? std::vector<int64_t>{batch, depth, keys}
+                                        : std::vector<int64_t>{batch, keys, depth},
+                                 2),
+                v = random_array(random, {batch, keys, width}),
+                m = random_array(
+                    random,
+                    mask == 1 ? std::vector<int64_t>{1, 1, keys} : std::vector<int64_t>{batch, rows, keys},
+                    3);
+    Node node("regie.Attention", elem);
+    node.operand(q).operand(k).operand(v);
+    if (mask) node.operand(m);
+    node.result({batch, rows, width}).attr("scale", 0.25).attr("transpose_k", int64_t{turned});
+    std::vector<double> expected;
+    for (int64_t b = 0; b < batch; ++b)
+      for (int64_t r = 0; r < rows; ++r) {
+        std::vector<double> score;
+        double most = -INFINITY, sum = 0;
+        for (int64_t t = 0; t < keys; ++t) {
+          double s = 0;
+          for (int64_t d = 0; d < depth; ++d)
+            s += q.values[static_cast<size_t>((b * rows + r) * depth + d)] *
+                 k.values[static_cast<size_t>(b * keys * depth + (turned ? d * keys + t : t * depth + d))];
+          s *= 0.25;
+          if (mask) s += m.values[static_cast<size_t>(mask == 1 ? t : (b * rows + r) * keys + t)];
+          most = std::max(most, s);
+          score.push_back(s);
+        }
+        for (double& s : score) sum += s = std::exp(s - most);
+        for (int64_t c = 0; c < width; ++c) {
+          double y = 0;
+          for (int64_t t = 0; t < keys; ++t)
+            y += score[static_cast<size_t>(t)] / sum *
+                 v.values[static_cast<size_t>((b * keys + t) * width + c)];
+          expected.push_back(y);
+        }
+      }
+    std::ostringstream what;
+    what << "seed " << seed << ' ' << text({batch, rows, keys, depth, width, mask, turned})
+         << (elem == REGIE_F16 ? "f16" : "");
+    SCOPED_TRACE(what.str());
+    try {
+      // Scores are rounded to halves where the model's elements are: then probabilities carry that error.
+      if (auto got = node.run(chip))
+        expect_close(*got, expected, elem == REGIE_F16 ? 5e-3 : kTolerance, node.name);
+    } catch (const regie::sdk::Failure& f) {
+      ADD_FAILURE() << f.message;
+    }
+  }
 }
 
 }  // namespace

@@ -15,6 +15,8 @@
 
 namespace aicore::test {
 
+namespace simulator = regie::simulator;
+
 namespace {
 
 int64_t product(const std::vector<int64_t>& dims) {
@@ -230,7 +232,8 @@ void Node::build() {
 
 Lowered Node::lower(const Chip& chip) {
   build();
-  return aicore::lower({chip, plans_, &graph_, nodes_[0], op_, regie::sdk::Attrs(nodes_[0]), operand_tensors_, result_tensors_});
+  return aicore::lower({chip, plans_, &graph_, nodes_[0], op_, regie::sdk::Attrs(nodes_[0]), operand_tensors_,
+                        result_tensors_});
 }
 
 std::optional<std::vector<double>> Node::run(const Chip& chip) {
@@ -245,6 +248,7 @@ std::optional<std::vector<double>> Node::run(const Chip& chip) {
   }
   const auto task = simulator::TileTask::prepare(regie::tile::encode(w.program), machine_of(chip), name);
   std::vector<simulator::TileBuffer> buffers;
+  std::vector<char> scratch(w.scratch_bytes, '\x7f');
   for (const auto& g : w.program.gm) {
     simulator::TileBuffer b;
     b.read_rate = chip.read_rate(w.program.cores);
@@ -253,6 +257,9 @@ std::optional<std::vector<double>> Node::run(const Chip& chip) {
     if (g.kind == REGIE_TILE_RESULT) {
       b.data = results_[g.index].bytes.data();
       b.bytes = results_[g.index].bytes.size();
+    } else if (g.kind == REGIE_TILE_SCRATCH) {
+      b.data = scratch.data() + g.index;
+      b.bytes = scratch.size() - g.index;
     } else {
       b.data = operands_[g.index].bytes.data();
       b.bytes = operands_[g.index].bytes.size();
@@ -307,7 +314,8 @@ int64_t shapes(int64_t quick) {
   return given ? std::atoll(given) : quick;
 }
 
-void expect_close(const std::vector<double>& got, const std::vector<double>& expected, double tolerance, const std::string& what) {
+void expect_close(const std::vector<double>& got, const std::vector<double>& expected, double tolerance,
+                  const std::string& what) {
   ASSERT_EQ(got.size(), expected.size()) << what;
   double error = 0, norm = 0, largest = 0, scale = 0;
   size_t where = 0;

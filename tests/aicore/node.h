@@ -1,5 +1,5 @@
-// One node of a graph, made by hand: its operands with their values, lowered by the engine, run on the machine of the
-// simulator. Values are those of the type: f16 tensors hold halves.
+// One node of a graph, made by hand: its operands with their values, lowered by the engine, run on the
+// machine of the simulator. Values are those of the type: f16 tensors hold halves.
 #pragma once
 
 #include <deque>
@@ -42,7 +42,8 @@ class Node {
 
   // What the engine says; throws as it does.
   Lowered lower(const Chip& chip);
-  // Verifies and runs the program; adds a failure to the test where the verifier finds a fault. Gives result 0.
+  // Verifies and runs the program; adds a failure to the test where the verifier finds a fault. Gives result
+  // 0.
   std::optional<std::vector<double>> run(const Chip& chip);
   // Of the last run.
   double cycles = 0, predicted = 0;
@@ -89,6 +90,7 @@ Chip small_chip(int64_t cores);
 int64_t shapes(int64_t quick);
 
 // Relative error in the Euclidean norm, and the largest against the largest element.
-void expect_close(const std::vector<double>& got, const std::vector<double>& expected, double tolerance, const std::string& what);
+void expect_close(const std::vector<double>& got, const std::vector<double>& expected, double tolerance,
+                  const std::string& what);
 
 }  // namespace aicore::test

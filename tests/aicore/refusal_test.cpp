@@ -42,9 +42,13 @@ TEST(AicoreRefuses, WhatOverflowsItsBuffersWithTheFigures) {
   EXPECT_NE(reason(row).find("a row of 100000 elements needs"), std::string::npos) << reason(row);
   EXPECT_NE(reason(row).find("bytes of UB, which has 262144"), std::string::npos) << reason(row);
   Node map("Conv");
-  map.operand(random_array(random, {1, 512, 3, 700})).operand(random_array(random, {16, 512, 3, 3}), true).result({1, 16, 1, 698});
+  map.operand(random_array(random, {1, 512, 3, 700}))
+      .operand(random_array(random, {16, 512, 3, 3}), true)
+      .result({1, 16, 1, 698});
   map.attr("pads", {0, 0, 0, 0});
-  EXPECT_NE(reason(map).find("no tile of it fits the buffers of a core (L1 has 1048576 bytes"), std::string::npos) << reason(map);
+  EXPECT_NE(reason(map).find("no tile of it fits the buffers of a core (L1 has 1048576 bytes"),
+            std::string::npos)
+      << reason(map);
 }
 
 }  // namespace

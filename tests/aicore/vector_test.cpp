@@ -13,9 +13,7 @@ namespace {
 
 constexpr double kTolerance = 1e-3;  // of halves; in f32 results differ by far less
 
-Chip any_chip(Random& random) {
-  return pick(random, 0, 1) ? chip_910a() : small_chip(pick(random, 1, 5));
-}
+Chip any_chip(Random& random) { return pick(random, 0, 1) ? chip_910a() : small_chip(pick(random, 1, 5)); }
 regie_elem any_elem(Random& random) { return pick(random, 0, 2) == 0 ? REGIE_F16 : REGIE_F32; }
 
 std::string words(const char* kind, uint64_t seed, const std::vector<int64_t>& dims, regie_elem elem) {
@@ -36,8 +34,8 @@ void check(Node& node, const Chip& chip, const std::vector<double>& expected) {
 
 TEST(Aicore, Rows) {
   const int64_t count = shapes(200);
-  const char* ops[] = {"Softmax", "LogSoftmax", "LayerNormalization", "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin",
-                       "GlobalAveragePool"};
+  const char* ops[] = {"Softmax",    "LogSoftmax", "LayerNormalization", "ReduceSum",
+                       "ReduceMean", "ReduceMax",  "ReduceMin",          "GlobalAveragePool"};
   for (int64_t i = 0; i < count && !HasFailure(); ++i) {
     const uint64_t seed = static_cast<uint64_t>(9000 + i);
     Random random(seed);
@@ -86,7 +84,10 @@ TEST(Aicore, Rows) {
         squares += (v[j] - mean) * (v[j] - mean);
       }
       if (op[0] == 'R' || op[0] == 'G') {
-        expected.push_back(op == "ReduceSum" ? sum : op == "ReduceMax" ? most : op == "ReduceMin" ? least : mean);
+        expected.push_back(op == "ReduceSum"   ? sum
+                           : op == "ReduceMax" ? most
+                           : op == "ReduceMin" ? least
+                                               : mean);
         continue;
       }
       for (int64_t j = 0; j < width; ++j) {
@@ -94,7 +95,8 @@ TEST(Aicore, Rows) {
         if (op == "Softmax") y = std::exp(y) / powers;
         if (op == "LogSoftmax") y -= std::log(powers);
         if (op == "LayerNormalization") {
-          y = (v[j] - mean) / std::sqrt(squares / static_cast<double>(width) + 1e-5) * scale.values[static_cast<size_t>(j)];
+          y = (v[j] - mean) / std::sqrt(squares / static_cast<double>(width) + 1e-5) *
+              scale.values[static_cast<size_t>(j)];
           if (with_bias) y += bias.values[static_cast<size_t>(j)];
         }
         expected.push_back(y);
@@ -113,13 +115,16 @@ TEST(Aicore, Pooling) {
     const Chip chip = any_chip(random);
     const bool average = pick(random, 0, 2) == 0;
     const regie_elem elem = any_elem(random);
-    const int64_t n = pick(random, 1, 3), c = pick(random, 0, 2) ? pick(random, 1, 40) : 16 * pick(random, 1, 4),
-                  kh = pick(random, 1, 3), kw = pick(random, 1, 3), sh = pick(random, 1, 3), sw = pick(random, 1, 3),
-                  dh = average ? 1 : pick(random, 1, 2), dw = average ? 1 : pick(random, 1, 2);
-    const int64_t top = pick(random, 0, kh - 1), left = pick(random, 0, kw - 1), bottom = pick(random, 0, kh - 1),
-                  right = pick(random, 0, kw - 1);
+    const int64_t n = pick(random, 1, 3),
+                  c = pick(random, 0, 2) ? pick(random, 1, 40) : 16 * pick(random, 1, 4),
+                  kh = pick(random, 1, 3), kw = pick(random, 1, 3), sh = pick(random, 1, 3),
+                  sw = pick(random, 1, 3), dh = average ? 1 : pick(random, 1, 2),
+                  dw = average ? 1 : pick(random, 1, 2);
+    const int64_t top = pick(random, 0, kh - 1), left = pick(random, 0, kw - 1),
+                  bottom = pick(random, 0, kh - 1), right = pick(random, 0, kw - 1);
     const int64_t h = (kh - 1) * dh + 1 + pick(random, 0, 20), w = (kw - 1) * dw + 1 + pick(random, 0, 20);
-    const int64_t oh = (h + top + bottom - (kh - 1) * dh - 1) / sh + 1, ow = (w + left + right - (kw - 1) * dw - 1) / sw + 1;
+    const int64_t oh = (h + top + bottom - (kh - 1) * dh - 1) / sh + 1,
+                  ow = (w + left + right - (kw - 1) * dw - 1) / sw + 1;
     const Array x = random_array(random, {n, c, h, w}, 3);
     Node node(average ? "AveragePool" : "MaxPool", elem);
     node.operand(x).result({n, c, oh, ow});
@@ -143,7 +148,8 @@ TEST(Aicore, Pooling) {
             }
           expected.push_back(average ? sum / static_cast<double>(kh * kw) : most);
         }
-    SCOPED_TRACE(words(average ? "AveragePool" : "MaxPool", seed, {n, c, h, w, kh, kw, sh, sw, dh, dw, top, left, bottom, right}, elem));
+    SCOPED_TRACE(words(average ? "AveragePool" : "MaxPool", seed,
+                       {n, c, h, w, kh, kw, sh, sw, dh, dw, top, left, bottom, right}, elem));
     if (std::any_of(expected.begin(), expected.end(), [](double v) { return std::isinf(v); })) continue;
     check(node, chip, expected);
   }
@@ -169,7 +175,12 @@ TEST(Aicore, Pointwise) {
     Array a = random_array(random, dims), b = operand(), c = operand();
     Node node("regie.Pointwise", elem);
     node.operand(a).operand(b).operand(c).result(dims);
-    node.body("Add", {0, 1}).body("Sigmoid", {3}).body("Mul", {4, 2}).body("Tanh", {5}).body("Sub", {6, 0}).body("Gelu", {7});
+    node.body("Add", {0, 1})
+        .body("Sigmoid", {3})
+        .body("Mul", {4, 2})
+        .body("Tanh", {5})
+        .body("Sub", {6, 0})
+        .body("Gelu", {7});
     std::vector<double> expected;
     const int64_t total = a.count();
     auto at = [&](const Array& x, int64_t flat) {
@@ -189,6 +200,41 @@ TEST(Aicore, Pointwise) {
       expected.push_back(t * 0.5 * (1 + std::erf(t / std::sqrt(2.0))));
     }
     SCOPED_TRACE(words("Pointwise", seed, dims, elem));
+    check(node, chip, expected);
+  }
+}
+
+TEST(Aicore, Transpositions) {
+  const int64_t count = shapes(100);
+  for (int64_t i = 0; i < count && !HasFailure(); ++i) {
+    const uint64_t seed = static_cast<uint64_t>(23000 + i);
+    Random random(seed);
+    const Chip chip = any_chip(random);
+    const regie_elem elem = any_elem(random);
+    const int64_t rank = pick(random, 1, 5);
+    std::vector<int64_t> dims, order, out;
+    for (int64_t d = 0; d < rank; ++d) {
+      dims.push_back(pick(random, 1, d + 1 == rank ? 90 : 7));
+      order.push_back(d);
+    }
+    std::shuffle(order.begin(), order.end() - 1, random);
+    for (int64_t d : order) out.push_back(dims[static_cast<size_t>(d)]);
+    const Array x = random_array(random, dims);
+    std::vector<double> expected;
+    for (int64_t flat = 0; flat < x.count(); ++flat) {
+      std::vector<int64_t> at(dims.size());
+      int64_t rest = flat;
+      for (size_t d = dims.size(); d-- > 0;) {
+        at[static_cast<size_t>(order[d])] = rest % out[d];
+        rest /= out[d];
+      }
+      int64_t from = 0;
+      for (size_t d = 0; d < dims.size(); ++d) from = from * dims[d] + at[d];
+      expected.push_back(x.values[static_cast<size_t>(from)]);
+    }
+    Node node("Transpose", elem);
+    node.operand(x).result(out).attr("perm", order);
+    SCOPED_TRACE(words("Transpose", seed, dims, elem));
     check(node, chip, expected);
   }
 }

@@ -1,6 +1,7 @@
-// Buffers on chip that one pipe fills and another empties, in turn: a pair of flags a slot. The producer waits until a
-// slot is free, fills it and says so; the consumer waits until it is full, uses it and frees it. Slots are numbered by
-// expressions, usually `i % slots`, so that loads of the next turn run while this one is computed.
+// Buffers on chip that one pipe fills and another empties, in turn: a pair of flags a slot. The producer
+// waits until a slot is free, fills it and says so; the consumer waits until it is full, uses it and frees
+// it. Slots are numbered by expressions, usually `i % slots`, so that loads of the next turn run while this
+// one is computed.
 #pragma once
 
 #include <array>

@@ -11,12 +11,14 @@ Chip::Chip(const regie::sdk::Accelerator& a) : hardware(a) {
 }
 
 double Chip::read_rate(int64_t running) const {
-  const double memory = hardware.memory_bytes_per_ns * 1000 / hardware.core_mhz / static_cast<double>(running);
+  const double memory =
+      hardware.memory_bytes_per_ns * 1000 / hardware.core_mhz / static_cast<double>(running);
   return std::min(hardware.l2_read, memory);
 }
 
 double Chip::write_rate(int64_t running) const {
-  const double memory = hardware.memory_bytes_per_ns * 1000 / hardware.core_mhz / static_cast<double>(running);
+  const double memory =
+      hardware.memory_bytes_per_ns * 1000 / hardware.core_mhz / static_cast<double>(running);
   return std::min(hardware.l2_write, memory);
 }
 

@@ -1,6 +1,6 @@
-// The AI Cores of a target, as this engine plans for them: sizes, rates in bytes a cycle and core, start-ups. One model of
-// time for all kernels: what the pipes of one core are busy for, the longest of them overlapped, plus a first fill and a
-// last drain (docs/aicore.md).
+// The AI Cores of a target, as this engine plans for them: sizes, rates in bytes a cycle and core, start-ups.
+// One model of time for all kernels: what the pipes of one core are busy for, the longest of them overlapped,
+// plus a first fill and a last drain (docs/aicore.md).
 #pragma once
 
 #include <array>
@@ -22,7 +22,8 @@ struct Chip {
   double ns(double cycles) const { return cycles * 1000.0 / hardware.core_mhz + task_ns(); }
   // Of a task that does nothing.
   double task_ns() const {
-    return hardware.dispatch_ns + hardware.hardware_start_ns + hardware.software_start_ns + hardware.completion_ns;
+    return hardware.dispatch_ns + hardware.hardware_start_ns + hardware.software_start_ns +
+           hardware.completion_ns;
   }
   // A core's share when `running` of them read or write: what the L2 gives, or a part of the memory's rate.
   double read_rate(int64_t running) const;
@@ -40,6 +41,11 @@ struct PipeCycles {
 
 // `turns` turns of which neighbours overlap.
 double overlapped(const PipeCycles& turn, double turns);
+
+// A working set that does not fit a buffer, with the figures.
+struct Overflow : regie::sdk::Failure {
+  explicit Overflow(std::string words) : Failure(REGIE_UNSUPPORTED, std::move(words)) {}
+};
 
 inline int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t round_up(int64_t a, int64_t b) { return up(a, b) * b; }

@@ -1,5 +1,5 @@
-// Writes the program of a CubePlan. Counts on chip are those of whole tiles everywhere; only what goes to or comes from
-// global memory is cut to what there is, so that ragged edges cost no branches.
+// Writes the program of a CubePlan. Counts on chip are those of whole tiles everywhere; only what goes to or
+// comes from global memory is cut to what there is, so that ragged edges cost no branches.
 #include <functional>
 #include <optional>
 
@@ -12,28 +12,22 @@ namespace {
 
 using namespace regie::tile;
 
-constexpr uint8_t kLoad = REGIE_TILE_LOAD, kMove = REGIE_TILE_MOVE, kCube = REGIE_TILE_CUBE, kVector = REGIE_TILE_VECTOR,
-                  kStore = REGIE_TILE_STORE;
+constexpr uint8_t kLoad = REGIE_TILE_LOAD, kMove = REGIE_TILE_MOVE, kCube = REGIE_TILE_CUBE,
+                  kVector = REGIE_TILE_VECTOR, kStore = REGIE_TILE_STORE;
 
 class Emitter {
  public:
-  Emitter(const CubeProblem& problem, const CubePlan& plan, const Chip& chip, uint64_t right_bytes)
-      : p_(problem), t_(plan), b_(static_cast<uint32_t>(plan.cores()), chip.sizes), es_(problem.element_bytes()) {
+  Emitter(const CubeProblem& problem, const CubePlan& plan, Builder& builder, const CubeBuffers& g)
+      : p_(problem),
+        t_(plan),
+        b_(builder),
+        es_(problem.element_bytes()),
+        left_(g.left),
+        right_(g.right),
+        bias_(g.bias),
+        residual_(g.residual),
+        result_(g.result) {
     const CubeProblem& p = problem;
-    uint64_t left = 0, result = 0;
-    if (p.convolution) {
-      left = static_cast<uint64_t>(p.batch * p.channels * p.height * p.width * es_);
-      result = static_cast<uint64_t>(p.batch * p.out_channels * p.out_height * p.out_width * es_);
-    } else {
-      left = static_cast<uint64_t>((p.a_batched ? p.batch : 1) * p.m * p.k * es_);
-      result = static_cast<uint64_t>(p.batch * p.m * p.n * es_);
-    }
-    left_ = b_.operand(0, left);
-    right_ = b_.operand(1, right_bytes);
-    const Epilogue& e = p.epilogue;
-    if (e.bias_operand != REGIE_NONE) bias_ = b_.operand(e.bias_operand, e.bias_count * static_cast<uint64_t>(es_));
-    if (e.residual_operand != REGIE_NONE) residual_ = b_.operand(e.residual_operand, result);
-    result_ = b_.result(0, result);
     const Expr core = b_.core();
     part_n_ = t_.parts_n == 1 ? Expr(0) : core % t_.parts_n;
     part_m_ = t_.parts_m == 1 ? Expr(0) : core / t_.parts_n % t_.parts_m;
@@ -53,7 +47,7 @@ class Emitter {
     }
   }
 
-  Program emit() {
+  void emit() {
     clear();
     load_bias();
     open();
@@ -62,15 +56,14 @@ class Emitter {
     const int inner = t_.turns_m > 1 ? 2 : t_.turns_group > 1 ? 1 : t_.turns_batch > 1 ? 0 : 3;
     Turn turn;
     nest(0, inner, turn);
-    for (std::optional<Channel>* c : {&unit_, &panel_, &left_ready_, &right_unit_, &right_panel_, &right_ready_, &l0_,
-                                      &sums_, &addend_, &results_})
+    for (std::optional<Channel>* c : {&unit_, &panel_, &left_ready_, &right_unit_, &right_panel_,
+                                      &right_ready_, &l0_, &sums_, &addend_, &results_})
       if (*c) {
         if (c == &right_ready_ && t_.resident) (*c)->end_read(0);
       }
-    for (std::optional<Channel>* c : {&unit_, &panel_, &left_ready_, &right_unit_, &right_panel_, &right_ready_, &l0_,
-                                      &sums_, &addend_, &results_})
+    for (std::optional<Channel>* c : {&unit_, &panel_, &left_ready_, &right_unit_, &right_panel_,
+                                      &right_ready_, &l0_, &sums_, &addend_, &results_})
       if (*c) (*c)->close();
-    return b_.finish();
   }
 
  private:
@@ -79,7 +72,8 @@ class Emitter {
     Expr left_slot = 0;
   };
 
-  // --- what there is ---------------------------------------------------------------------------------------------
+  // --- what there is
+  // ---------------------------------------------------------------------------------------------
 
   Expr batch(const Turn& t) const { return first_batch_ + t.at[0]; }
   Expr group(const Turn& t) const { return first_group_ + t.at[1]; }
@@ -130,7 +124,8 @@ class Emitter {
     const int64_t id = flags_.take(kLoad, kVector, 1);
     b_.set(kLoad, kVector, id);
     b_.wait(kLoad, kVector, id);
-    if (es_ == 2) b_.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(t_.ub_bias), ub(t_.ub_bias_load), n);
+    if (es_ == 2)
+      b_.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(t_.ub_bias), ub(t_.ub_bias_load), n);
   }
 
   void open() {
@@ -150,7 +145,8 @@ class Emitter {
     results_.emplace(b_, flags_, kVector, kStore, 2);
   }
 
-  // --- loops ---------------------------------------------------------------------------------------------------------
+  // --- loops
+  // ---------------------------------------------------------------------------------------------------------
 
   void nest(int level, int inner, Turn& turn) {
     const int64_t trips[3] = {t_.turns_batch, t_.turns_group, t_.turns_m};
@@ -208,12 +204,15 @@ class Emitter {
     way_out(turn, c, n, slot);
   }
 
-  // --- the left panel ------------------------------------------------------------------------------------------------
+  // --- the left panel
+  // ------------------------------------------------------------------------------------------------
 
-  // The window of input rows of a tile: where it begins, in one of three cases told by loops of no or one turn.
+  // The window of input rows of a tile: where it begins, in one of three cases told by loops of no or one
+  // turn.
   struct Window {
     Expr first = 0;  // row of the input that lies first in L1
-    Expr top = 0;    // row, of the window's rows, under the first kernel row of the tile: negative in the padding
+    Expr top =
+        0;  // row, of the window's rows, under the first kernel row of the tile: negative in the padding
   };
   void window(const Expr& tile, const std::function<void(const Window&)>& body) {
     const int64_t step = t_.out_rows * p_.stride_h, last = p_.height - t_.window;
@@ -224,8 +223,8 @@ class Emitter {
       w.top = y - w.first;
       return body(w);
     }
-    const int64_t above = up(p_.pad_top, step);                     // tiles that begin in the padding
-    const int64_t below = (last + p_.pad_top) / step + 1;           // the first that would end beyond the map
+    const int64_t above = up(p_.pad_top, step);            // tiles that begin in the padding
+    const int64_t below = (last + p_.pad_top) / step + 1;  // the first that would end beyond the map
     const int64_t tiles = t_.parts_m * t_.turns_m;
     if (above > 0) b_.loop(clamp(0, 1, Expr(above) - tile), [&](const Expr&) { body({0, y}); });
     auto middle = [&] {
@@ -247,8 +246,9 @@ class Emitter {
     if (p_.convolution)
       load_map(turn, slot);
     else
-      load_panel(left_, es_ * ((p_.a_batched ? batch(turn) : Expr(0)) * (p_.m * p_.k)), row_tile(turn) * t_.rows, p_.m, 0,
-                 p_.k, t_.rows, round_up(p_.k, 16), t_.unit_rows, t_.unit_columns, t_.ub_load, t_.ub_panel, *unit_, *panel_,
+      load_panel(left_, es_ * ((p_.a_batched ? batch(turn) : Expr(0)) * (p_.m * p_.k)),
+                 row_tile(turn) * t_.rows, p_.m, 0, p_.k, t_.rows, round_up(p_.k, 16), t_.unit_rows,
+                 t_.unit_columns, t_.ub_load, t_.ub_panel, *unit_, *panel_,
                  slot * t_.left_bytes + t_.l1_left);
     left_ready_->end_write(slot);
   }
@@ -259,13 +259,16 @@ class Emitter {
     const int64_t all = t_.window * p_.width;
     auto unit = [&](const Expr& u) {
       const bool single = t_.pixel_chunks == 1;
-      const Expr c1 = single ? u : u / t_.pixel_chunks, chunk = single ? Expr(0) : u % t_.pixel_chunks, s = u % 2;
+      const Expr c1 = single ? u : u / t_.pixel_chunks, chunk = single ? Expr(0) : u % t_.pixel_chunks,
+                 s = u % 2;
       const Expr group_channel = p_.groups == 1 ? Expr(0) : group(turn) * p_.in_group;
       const Expr valid = clamp(0, 16, Expr(p_.channels) - group_channel - c1 * 16);
       const Expr bytes = single ? Expr(all * es_) : min(Expr(all * es_) - chunk * (P * es_), P * es_);
       unit_->begin_write(s);
       window(row_tile(turn), [&](const Window& w) {
-        const Expr from = ((batch(turn) * p_.channels + group_channel + c1 * 16) * map + w.first * p_.width + chunk * P) * es_;
+        const Expr from =
+            ((batch(turn) * p_.channels + group_channel + c1 * 16) * map + w.first * p_.width + chunk * P) *
+            es_;
         b_.copy(ub(s * (16 * P * es_) + t_.ub_load), gm(left_, from), bytes, {valid, P * es_, map * es_});
       });
       unit_->end_write(s);
@@ -276,7 +279,8 @@ class Emitter {
         half = t_.ub_cast;
       }
       if (p_.channels % 16) {
-        // Channels that are not there: zeros, as weights are, so that nothing of an earlier turn is multiplied.
+        // Channels that are not there: zeros, as weights are, so that nothing of an earlier turn is
+        // multiplied.
         const Expr missing = clamp(0, 16, c1 * 16 + 16 + group_channel - Expr(p_.channels));
         for (int64_t r = 0; r < 2 && es_ == 2; ++r)
           b_.loop(r == 0 ? Expr(1) - s : s, [&](const Expr&) {
@@ -300,15 +304,17 @@ class Emitter {
       b_.loop(units, unit);
   }
 
-  // Part of a row-major matrix, `rows` x `columns` from (r0, c0), to L1 as blocks of 16 columns: (column block, row, 16).
-  void load_panel(uint32_t buffer, const Expr& base, const Expr& r0, int64_t all_rows, const Expr& c0, int64_t all_columns,
-                  int64_t rows, int64_t columns, int64_t unit_rows, int64_t unit_columns, int64_t ub_load, int64_t ub_panel,
-                  Channel& unit, Channel& panel, const Expr& to) {
+  // Part of a row-major matrix, `rows` x `columns` from (r0, c0), to L1 as blocks of 16 columns: (column
+  // block, row, 16).
+  void load_panel(uint32_t buffer, const Expr& base, const Expr& r0, int64_t all_rows, const Expr& c0,
+                  int64_t all_columns, int64_t rows, int64_t columns, int64_t unit_rows, int64_t unit_columns,
+                  int64_t ub_load, int64_t ub_panel, Channel& unit, Channel& panel, const Expr& to) {
     const int64_t nr = up(rows, unit_rows), nc = up(columns, unit_columns), all = nr * unit_rows;
     auto one = [&](const Expr& u) {
       const Expr r = nc == 1 ? u : u / nc, c = nc == 1 ? Expr(0) : u % nc, s = u % 2;
       const Expr valid_rows = clamp(0, unit_rows, Expr(all_rows) - r0 - r * unit_rows);
-      const Expr valid = clamp(0, unit_columns * es_, Expr(all_columns * es_) - c0 * es_ - c * (unit_columns * es_));
+      const Expr valid =
+          clamp(0, unit_columns * es_, Expr(all_columns * es_) - c0 * es_ - c * (unit_columns * es_));
       unit.begin_write(s);
       b_.copy(ub(s * (unit_rows * unit_columns * es_) + ub_load),
               gm(buffer, base + ((r0 + r * unit_rows) * all_columns + c0 + c * unit_columns) * es_), valid,
@@ -318,7 +324,8 @@ class Emitter {
       panel.begin_write(s);
       const Place out = ub(s * (unit_rows * unit_columns * 2) + ub_panel);
       const Place in = ub(s * (unit_rows * unit_columns * es_) + ub_load);
-      const Repeat by_row{unit_rows, 32, unit_columns * es_}, by_block{unit_columns / 16, unit_rows * 32, 16 * es_};
+      const Repeat by_row{unit_rows, 32, unit_columns * es_},
+          by_block{unit_columns / 16, unit_rows * 32, 16 * es_};
       if (es_ == 4)
         b_.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, out, in, 16, by_row, by_block);
       else
@@ -336,7 +343,8 @@ class Emitter {
       b_.loop(nr * nc, one);
   }
 
-  // --- the right matrix ----------------------------------------------------------------------------------------------
+  // --- the right matrix
+  // ----------------------------------------------------------------------------------------------
 
   Expr column_tile(const Expr& n) const { return part_n_ * t_.turns_n + n; }
   int64_t block() const { return t_.columns * kFractal; }
@@ -356,7 +364,8 @@ class Emitter {
     right_ready_->begin_read(0);
   }
 
-  // --- the product ---------------------------------------------------------------------------------------------------
+  // --- the product
+  // ---------------------------------------------------------------------------------------------------
 
   void product(const Turn& turn, const Expr& left_slot, const Expr& c, const Expr& n, const Expr& slot) {
     sums_->begin_write(slot);
@@ -365,16 +374,18 @@ class Emitter {
       right_ready_->begin_write(slot);
       const Expr base = p_.b_batched ? batch(turn) * (p_.k * p_.n * es_) : Expr(0);
       const Expr first = column_tile(n) * (t_.columns * 16);
-      load_panel(right_, base, turned ? first : Expr(0), turned ? p_.n : p_.k, turned ? Expr(0) : first, turned ? p_.k : p_.n,
-                 turned ? t_.columns * 16 : round_up(p_.k, 16), turned ? round_up(p_.k, 16) : t_.columns * 16,
-                 t_.right_unit_rows, t_.right_unit_columns, t_.ub_right_load, t_.ub_right_panel, *right_unit_, *right_panel_,
+      load_panel(right_, base, turned ? first : Expr(0), turned ? p_.n : p_.k, turned ? Expr(0) : first,
+                 turned ? p_.k : p_.n, turned ? t_.columns * 16 : round_up(p_.k, 16),
+                 turned ? round_up(p_.k, 16) : t_.columns * 16, t_.right_unit_rows, t_.right_unit_columns,
+                 t_.ub_right_load, t_.ub_right_panel, *right_unit_, *right_panel_,
                  slot * t_.right_bytes + t_.l1_right);
       right_ready_->end_write(slot);
     }
     auto chunk = [&](const Expr& k, const Expr& right_slot) {
       if (p_.constant_b && !t_.resident) {
         right_ready_->begin_write(right_slot);
-        b_.copy(l1(right_slot * t_.right_bytes + t_.l1_right), gm(right_, packed_from(turn, n, k * t_.chunk)), block(),
+        b_.copy(l1(right_slot * t_.right_bytes + t_.l1_right), gm(right_, packed_from(turn, n, k * t_.chunk)),
+                block(),
                 {clamp(0, t_.chunk, Expr(p_.k_blocks()) - k * t_.chunk), block(), t_.n_tiles * block()});
         right_ready_->end_write(right_slot);
       }
@@ -392,8 +403,8 @@ class Emitter {
     sums_->end_write(slot);
   }
 
-  void step(const Turn& turn, const Expr& left_slot, const Expr& c, const Expr& n, const Expr& k, const Expr& s,
-            const Expr& right_slot, const Expr& slot) {
+  void step(const Turn& turn, const Expr& left_slot, const Expr& c, const Expr& n, const Expr& k,
+            const Expr& s, const Expr& right_slot, const Expr& slot) {
     const int64_t m1 = t_.padded_rows / 16, kb = p_.k_blocks(), half_a = m1 * t_.step * kFractal,
                   half_b = t_.step * block();
     // Of a single step in a chunk, chunks take turns; else steps.
@@ -446,13 +457,15 @@ class Emitter {
     l0_->begin_read(l0);
     const int64_t all_k = p_.convolution ? kb * 16 : p_.k;
     b_.mmad(REGIE_TILE_F16, l0c(slot * sums_bytes()), l0a(to_a), l0b(to_b), t_.padded_rows, t_.columns * 16,
-            clamp(0, t_.step * 16, Expr(all_k) - first * 16), min(first, 1), m1 * kSums, t_.step * kFractal, block());
+            clamp(0, t_.step * 16, Expr(all_k) - first * 16), min(first, 1), m1 * kSums, t_.step * kFractal,
+            block());
     l0_->end_read(l0);
   }
 
   int64_t sums_bytes() const { return t_.padded_rows / 16 * t_.columns * kSums; }
 
-  // --- the way out ---------------------------------------------------------------------------------------------------
+  // --- the way out
+  // ---------------------------------------------------------------------------------------------------
 
   void way_out(const Turn& turn, const Expr& c, const Expr& n, const Expr& slot) {
     sums_->begin_read(slot);
@@ -478,8 +491,9 @@ class Emitter {
       const Expr channel = (p_.groups == 1 ? Expr(0) : group(turn) * p_.out_group) + column;
       const Expr position = row_tile(turn) * (t_.out_rows * p_.out_width) + c * t_.rows;
       x.offset = ((batch(turn) * p_.out_channels + channel) * map + position) * es_;
-      x.run = t_.turns_c > 1 ? clamp(0, t_.rows * es_, (Expr(p_.out_height) - row_tile(turn)) * (t_.rows * es_))
-                             : clamp(0, t_.rows * es_, Expr(map * es_) - position * es_);
+      x.run = t_.turns_c > 1
+                  ? clamp(0, t_.rows * es_, (Expr(p_.out_height) - row_tile(turn)) * (t_.rows * es_))
+                  : clamp(0, t_.rows * es_, Expr(map * es_) - position * es_);
       x.runs = clamp(0, t_.drained * 16, Expr(p_.out_channels) - channel);
       x.pitch = map * es_;
       x.row = t_.padded_rows;
@@ -494,14 +508,16 @@ class Emitter {
     return x;
   }
 
-  void round(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot, const Expr& out) {
+  void round(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot,
+             const Expr& out) {
     const Epilogue& e = p_.epilogue;
     const int64_t m = t_.padded_rows, d = t_.drained, count = q();
     const Part x = part(turn, c, n, r);
     const bool f16 = es_ == 2;
     if (residual_ != REGIE_NONE) {
       addend_->begin_write(out);
-      b_.copy(ub(out * (count * es_) + t_.ub_residual), gm(residual_, x.offset), x.run, {x.runs, x.row * es_, x.pitch});
+      b_.copy(ub(out * (count * es_) + t_.ub_residual), gm(residual_, x.offset), x.run,
+              {x.runs, x.row * es_, x.pitch});
       addend_->end_write(out);
     }
     const Expr from = slot * sums_bytes() + r * (d * m / 16 * kSums);
@@ -523,10 +539,13 @@ class Emitter {
     } else {
       b_.drain(REGIE_TILE_F32, REGIE_TILE_F32, ub(t_.ub_drain), l0c(from), m, d, m * 64, m / 16 * kSums);
       const Repeat rows{m, d * 64, 64, 0}, blocks{d, 64, m * 64, 64};
-      if (e.alpha != 1) b_.binary_scalar(REGIE_TILE_MUL, REGIE_TILE_F32, ub(t_.ub_drain), ub(t_.ub_drain), scalar(e.alpha), count);
+      if (e.alpha != 1)
+        b_.binary_scalar(REGIE_TILE_MUL, REGIE_TILE_F32, ub(t_.ub_drain), ub(t_.ub_drain), scalar(e.alpha),
+                         count);
       steps.push_back([this, rows, blocks, column](const Expr& to) {
         if (bias_ != REGIE_NONE)
-          b_.binary(REGIE_TILE_ADD, REGIE_TILE_F32, ub(to), ub(t_.ub_drain), ub(column * 4 + t_.ub_bias), 16, rows, blocks);
+          b_.binary(REGIE_TILE_ADD, REGIE_TILE_F32, ub(to), ub(t_.ub_drain), ub(column * 4 + t_.ub_bias), 16,
+                    rows, blocks);
         else
           b_.unary(REGIE_TILE_COPY, REGIE_TILE_F32, ub(to), ub(t_.ub_drain), 16, rows, blocks);
       });
@@ -536,13 +555,15 @@ class Emitter {
         const Expr at = out * (count * es_) + t_.ub_residual;
         addend_->begin_read(out);
         if (f16) b_.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(t_.ub_temporary), ub(at), count);
-        b_.binary(REGIE_TILE_ADD, REGIE_TILE_F32, ub(to), ub(sum), ub(f16 ? Expr(t_.ub_temporary) : at), count);
+        b_.binary(REGIE_TILE_ADD, REGIE_TILE_F32, ub(to), ub(sum), ub(f16 ? Expr(t_.ub_temporary) : at),
+                  count);
         addend_->end_read(out);
       });
     if (auto step = epilogue_activation(p_, {sum, std::nullopt}))
       steps.push_back([&, step](const Expr& to) {
         std::vector<Expr> temporaries;
-        for (uint32_t i = 0; i < step->op->temporaries; ++i) temporaries.emplace_back(t_.ub_temporary + i * count * 4);
+        for (uint32_t i = 0; i < step->op->temporaries; ++i)
+          temporaries.emplace_back(t_.ub_temporary + i * count * 4);
         emit_vector(b_, *step, to, temporaries, count);
       });
     const Expr result = out * (count * es_) + t_.ub_result;
@@ -562,19 +583,44 @@ class Emitter {
 
   const CubeProblem& p_;
   const CubePlan& t_;
-  Builder b_;
+  Builder& b_;
   Flags flags_;
   int64_t es_;
-  uint32_t left_ = 0, right_ = 0, bias_ = REGIE_NONE, residual_ = REGIE_NONE, result_ = 0;
+  uint32_t left_, right_, bias_, residual_, result_;
   Expr part_b_ = 0, part_m_ = 0, part_n_ = 0, first_batch_ = 0, first_group_ = 0;
   // Channels, in the order of a tile's way.
-  std::optional<Channel> unit_, panel_, left_ready_, right_unit_, right_panel_, right_ready_, l0_, sums_, addend_, results_;
+  std::optional<Channel> unit_, panel_, left_ready_, right_unit_, right_panel_, right_ready_, l0_, sums_,
+      addend_, results_;
 };
 
 }  // namespace
 
-Program emit_cube(const CubeProblem& problem, const CubePlan& plan, const Chip& chip, uint64_t right_bytes) {
-  return Emitter(problem, plan, chip, right_bytes).emit();
+void emit_cube(const CubeProblem& problem, const CubePlan& plan, Builder& builder,
+               const CubeBuffers& buffers) {
+  Emitter(problem, plan, builder, buffers).emit();
+}
+
+Program cube_program(const CubeProblem& p, const CubePlan& plan, const Chip& chip, uint64_t right_bytes) {
+  Builder b(static_cast<uint32_t>(plan.cores()), chip.sizes);
+  const int64_t es = p.element_bytes();
+  uint64_t left = 0, result = 0;
+  if (p.convolution) {
+    left = static_cast<uint64_t>(p.batch * p.channels * p.height * p.width * es);
+    result = static_cast<uint64_t>(p.batch * p.out_channels * p.out_height * p.out_width * es);
+  } else {
+    left = static_cast<uint64_t>((p.a_batched ? p.batch : 1) * p.m * p.k * es);
+    result = static_cast<uint64_t>(p.batch * p.m * p.n * es);
+  }
+  CubeBuffers g;
+  g.left = b.operand(0, left);
+  g.right = b.operand(1, right_bytes);
+  const Epilogue& e = p.epilogue;
+  if (e.bias_operand != REGIE_NONE)
+    g.bias = b.operand(e.bias_operand, e.bias_count * static_cast<uint64_t>(es));
+  if (e.residual_operand != REGIE_NONE) g.residual = b.operand(e.residual_operand, result);
+  g.result = b.result(0, result);
+  emit_cube(p, plan, b, g);
+  return b.finish();
 }
 
 }  // namespace aicore

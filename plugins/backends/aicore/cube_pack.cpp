@@ -28,13 +28,15 @@ std::string pack_weights(const CubeProblem& p, const CubePlan& t, const regie_te
         put(0, k / 16, n, k % 16, element(w, p.transposed_b ? n * p.k + k : k * p.n + n));
     return out;
   }
-  const int64_t window = p.kernel_h * p.kernel_w, inner = p.channels / p.model_groups, outer = p.out_channels / p.model_groups;
+  const int64_t window = p.kernel_h * p.kernel_w, inner = p.channels / p.model_groups,
+                outer = p.out_channels / p.model_groups;
   for (int64_t n = 0; n < p.out_channels; ++n) {
     const int64_t group = n / p.out_group;
     for (int64_t i = 0; i < inner; ++i) {
       const int64_t c = n / outer * inner + i - group * p.in_group;  // channel within the joined group
       for (int64_t k = 0; k < window; ++k)
-        put(group, c / 16 * window + k, n - group * p.out_group, c % 16, element(w, (n * inner + i) * window + k));
+        put(group, c / 16 * window + k, n - group * p.out_group, c % 16,
+            element(w, (n * inner + i) * window + k));
     }
   }
   return out;

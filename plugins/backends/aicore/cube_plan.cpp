@@ -1,4 +1,5 @@
-// Which tiles: all that fit the buffers are weighed by the model of time, the quickest is taken (the first of equals).
+// Which tiles: all that fit the buffers are weighed by the model of time, the quickest is taken (the first of
+// equals).
 #include <algorithm>
 #include <vector>
 
@@ -8,8 +9,6 @@
 namespace aicore {
 
 namespace {
-
-using regie::sdk::Failure;
 
 std::vector<int64_t> divisors(int64_t n, int64_t most) {
   std::vector<int64_t> out;
@@ -28,7 +27,8 @@ class Search {
   }
 
   CubePlan best() {
-    const int64_t most_rows = std::min<int64_t>(chip_.sizes.l0c / 2 / kSums * 16, chip_.sizes.l0a / 2 / kFractal * 16);
+    const int64_t most_rows =
+        std::min<int64_t>(chip_.sizes.l0c / 2 / kSums * 16, chip_.sizes.l0a / 2 / kFractal * 16);
     if (p_.convolution) {
       for (int64_t r = 1; r <= p_.out_height; ++r) {
         if (r > 1 && r * p_.out_width > most_rows) break;
@@ -50,8 +50,7 @@ class Search {
         try_rows(rows, 1, 1);
       }
     }
-    if (!best_)
-      throw Failure(REGIE_UNSUPPORTED, "no tile of it fits the buffers of a core (" + nearest_ + ")");
+    if (!best_) throw Overflow("no tile of it fits the buffers of a core (" + nearest_ + ")");
     return *best_;
   }
 
@@ -70,8 +69,8 @@ class Search {
       t.n_tiles = up(n1, columns);
       const int64_t m1 = t.padded_rows / 16;
       if (2 * m1 * columns * kSums > chip_.sizes.l0c) break;
-      t.step = std::min<int64_t>({chip_.sizes.l0a / 2 / (m1 * kFractal), chip_.sizes.l0b / 2 / (columns * kFractal),
-                                  p_.k_blocks()});
+      t.step = std::min<int64_t>(
+          {chip_.sizes.l0a / 2 / (m1 * kFractal), chip_.sizes.l0b / 2 / (columns * kFractal), p_.k_blocks()});
       if (t.step < 1) break;
       try_parts(t);
     }
@@ -135,18 +134,22 @@ class Search {
       t.right_bytes = round_up(rows, t.right_unit_rows) * round_up(columns, t.right_unit_columns) * 2;
       t.chunk = kb;
       t.chunks = 1;
-      if (2 * t.right_bytes > left) return too_big("L1", 2 * t.right_bytes + t.left_slots * t.left_bytes, chip_.sizes.l1);
+      if (2 * t.right_bytes > left)
+        return too_big("L1", 2 * t.right_bytes + t.left_slots * t.left_bytes, chip_.sizes.l1);
     } else {
-      t.resident = p_.groups == 1 && kb * block * t.turns_n <= left && (t.turns_m * t.turns_batch > 1 || t.turns_n == 1);
+      t.resident = p_.groups == 1 && kb * block * t.turns_n <= left &&
+                   (t.turns_m * t.turns_batch > 1 || t.turns_n == 1);
       if (t.resident) {
         t.chunk = kb;
         t.chunks = 1;
         t.right_bytes = kb * block * t.turns_n;
       } else {
         t.chunk = std::min<int64_t>(left / 2 / block / t.step * t.step, round_up(kb, t.step));
-        if (t.chunk < t.step) return too_big("L1", t.left_slots * t.left_bytes + 2 * t.step * block, chip_.sizes.l1);
+        if (t.chunk < t.step)
+          return too_big("L1", t.left_slots * t.left_bytes + 2 * t.step * block, chip_.sizes.l1);
         // Chunks of a size that lets loading and computing overlap.
-        t.chunk = std::min<int64_t>(t.chunk, round_up(std::max<int64_t>(up(65536, block), up(kb, 4)), t.step));
+        t.chunk =
+            std::min<int64_t>(t.chunk, round_up(std::max<int64_t>(up(65536, block), up(kb, 4)), t.step));
         t.chunks = up(kb, t.chunk);
         t.right_bytes = t.chunk * block;
       }
@@ -203,13 +206,15 @@ class Search {
     const auto& h = chip_.hardware;
     const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency, flag = h.flag_cycles;
     const double read = chip_.read_rate(t.cores()), write = chip_.write_rate(t.cores());
-    const double load_start = h.load_start + h.l2_latency + 2 * flag, store_start = h.store_start + h.l2_latency + 2 * flag;
+    const double load_start = h.load_start + h.l2_latency + 2 * flag,
+                 store_start = h.store_start + h.l2_latency + 2 * flag;
     auto d = [](int64_t n) { return static_cast<double>(n); };
     PipeCycles left, tile;
     if (p_.convolution) {
       const double units = d(p_.left_blocks() * t.pixel_chunks), elements = 16 * d(t.pixels);
       left[REGIE_TILE_LOAD] = units * (load_start + elements * d(es_) / read);
-      left[REGIE_TILE_VECTOR] = units * (3 * h.vector_start + 4 * flag + elements * (es_ == 4 ? 8.0 : 4.0) / lanes);
+      left[REGIE_TILE_VECTOR] =
+          units * (3 * h.vector_start + 4 * flag + elements * (es_ == 4 ? 8.0 : 4.0) / lanes);
       left[REGIE_TILE_STORE] = units * (h.store_start + 4 * flag + elements * 2 / h.ub_to_l1);
     } else {
       add_panel(left, d(t.rows), d(p_.k_blocks() * 16), d(t.unit_rows * t.unit_columns), read, lanes);
@@ -235,7 +240,8 @@ class Search {
       tile[REGIE_TILE_LOAD] += rounds * load_start + q * d(es_) / read;
     }
     vector += activation_ * q * 4 / lanes;
-    tile[REGIE_TILE_VECTOR] += vector + rounds * ((starts + activation_instructions_) * h.vector_start + 4 * flag);
+    tile[REGIE_TILE_VECTOR] +=
+        vector + rounds * ((starts + activation_instructions_) * h.vector_start + 4 * flag);
     tile[REGIE_TILE_STORE] += rounds * store_start + q * d(es_) / write;
     double all = overlapped(tile, turns_m * inner);
     if (t.resident) all += load_start + right_memory * d(t.turns_n) / read;
@@ -244,7 +250,8 @@ class Search {
 
   void add_panel(PipeCycles& to, double rows, double columns, double unit, double read, double lanes) const {
     const auto& h = chip_.hardware;
-    const double units = std::max(1.0, rows * columns / unit), bytes = rows * columns * static_cast<double>(es_);
+    const double units = std::max(1.0, rows * columns / unit),
+                 bytes = rows * columns * static_cast<double>(es_);
     to[REGIE_TILE_LOAD] += units * (h.load_start + h.l2_latency + 2 * h.flag_cycles) + bytes / read;
     to[REGIE_TILE_VECTOR] += units * (h.vector_start + 4 * h.flag_cycles) + bytes / lanes;
     to[REGIE_TILE_STORE] += units * (h.store_start + 4 * h.flag_cycles) + rows * columns * 2 / h.ub_to_l1;
@@ -253,7 +260,8 @@ class Search {
   void too_big(const char* where, int64_t bytes, int64_t size) {
     if (nearest_bytes_ && bytes >= nearest_bytes_) return;
     nearest_bytes_ = bytes;
-    nearest_ = std::string(where) + " has " + std::to_string(size) + " bytes, the smallest needs " + std::to_string(bytes);
+    nearest_ = std::string(where) + " has " + std::to_string(size) + " bytes, the smallest needs " +
+               std::to_string(bytes);
   }
 
   const CubeProblem& p_;
@@ -274,7 +282,8 @@ int64_t CubeProblem::n_blocks() const { return convolution ? up(out_group, 16) :
 
 std::optional<VectorStep> epilogue_activation(const CubeProblem& p, Source in) {
   if (p.epilogue.activation.empty()) return std::nullopt;
-  return activation_step(p.epilogue.activation, p.epilogue.activation_alpha, p.epilogue.activation_beta, std::move(in));
+  return activation_step(p.epilogue.activation, p.epilogue.activation_alpha, p.epilogue.activation_beta,
+                         std::move(in));
 }
 
 uint32_t epilogue_temporaries(const CubeProblem& p) {

@@ -14,7 +14,8 @@ using regie::sdk::Failure;
 struct regie_engine {
   regie_engine(const regie_host* h, const regie_config* params)
       : host(h),
-        chip(regie::sdk::read_accelerator("aicore", params, {}, [](std::string_view, std::string_view) { return false; })) {}
+        chip(regie::sdk::read_accelerator("aicore", params, {},
+                                          [](std::string_view, std::string_view) { return false; })) {}
   const regie_host* host;
   aicore::Chip chip;
   aicore::PlanCache plans;
@@ -24,7 +25,8 @@ struct regie_engine {
 namespace aicore {
 namespace {
 
-Request request_of(regie_engine& e, const regie_graph* graph, uint32_t node, const regie_engine_shapes& shapes) {
+Request request_of(regie_engine& e, const regie_graph* graph, uint32_t node,
+                   const regie_engine_shapes& shapes) {
   const regie_node& n = graph->nodes[node];
   return {e.chip,
           e.plans,
@@ -58,11 +60,12 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
   });
 }
 
-// Programs read operands while they write results: nothing may lie on another, apart from what they never touch.
+// Programs read operands while they write results: nothing may lie on another, apart from what they never
+// touch.
 uint32_t alias(regie_engine*, const regie_graph*, uint32_t, uint32_t, uint32_t) { return REGIE_ALIAS_NONE; }
 
-// A fused operator must have a kernel wherever its parts have one: what lacks one, and what overflows a buffer, is vetoed with
-// the figures. Only nodes of concrete shapes can be judged here.
+// A fusion whose working set overflows the buffers is vetoed with the figures, and so is attention that has
+// no program while its products have. Only nodes of concrete shapes can be judged.
 uint32_t accept_fusion(regie_engine* e, const regie_graph* graph, uint32_t id, regie_str* reason) {
   const regie_node& n = graph->nodes[id];
   std::vector<std::vector<int64_t>> dims;
@@ -98,8 +101,8 @@ uint32_t accept_fusion(regie_engine* e, const regie_graph* graph, uint32_t id, r
     lower(request_of(*e, graph, id, shapes));
     return 1;
   } catch (const Failure& f) {
-    // Only what does not fit: operators that have no kernel go elsewhere, fused or not.
-    if (f.message.find(" bytes") == std::string::npos) return 1;
+    const bool overflows = dynamic_cast<const Overflow*>(&f) != nullptr;
+    if (f.code != REGIE_UNSUPPORTED || (!overflows && regie::sdk::sv(n.op) != "regie.Attention")) return 1;
     e->reason = f.message;
     *reason = regie::sdk::str(e->reason);
     return 0;
@@ -130,7 +133,8 @@ regie_status compile(regie_engine* e, const regie_engine_compile* request) {
 }
 
 constexpr regie_engine_info kEngines[] = {
-    {regie::sdk::lit("aicore"), regie::sdk::lit("AI Cores: tile programs for matrix products, convolutions and vectors")}};
+    {regie::sdk::lit("aicore"),
+     regie::sdk::lit("AI Cores: tile programs for matrix products, convolutions and vectors")}};
 
 }  // namespace
 

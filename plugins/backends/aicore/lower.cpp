@@ -17,6 +17,7 @@ struct Family {
 constexpr Family kFamilies[] = {
     {"AveragePool", lower_pooling},
     {"Conv", lower_convolution},
+    {"Expand", lower_move},
     {"Gemm", lower_product},
     {"GlobalAveragePool", lower_rows},
     {"GlobalMaxPool", lower_rows},
@@ -29,6 +30,8 @@ constexpr Family kFamilies[] = {
     {"ReduceMin", lower_rows},
     {"ReduceSum", lower_rows},
     {"Softmax", lower_rows},
+    {"Transpose", lower_move},
+    {"regie.Attention", lower_attention},
     {"regie.FusedConv", lower_convolution},
     {"regie.FusedMatMul", lower_product},
 };
@@ -59,7 +62,8 @@ void check(const Request& r) {
     if (v != REGIE_NONE && r.graph->values[v].type.format != REGIE_FORMAT_ND &&
         r.graph->values[v].type.format != REGIE_FORMAT_NCHW)
       refuse("a result is not row-major");
-  if (r.results.empty() || r.results[0].elem == REGIE_ELEM_UNKNOWN) refuse("its first result is not asked for");
+  if (r.results.empty() || r.results[0].elem == REGIE_ELEM_UNKNOWN)
+    refuse("its first result is not asked for");
 }
 
 }  // namespace
@@ -78,8 +82,10 @@ Lowered lower(const Request& r) {
   check(r);
   for (const Family& f : kFamilies)
     if (f.op == r.op) return f.lower(r);
-  if (r.op == "regie.Pointwise" || r.op == "Cast" || r.op == "Sum" || find_vector_op(r.op)) return lower_elementwise(r);
-  if (r.op == "Gather" || r.op == "GatherND" || r.op == "GatherElements" || r.op == "ScatterND" || r.op == "Slice")
+  if (r.op == "regie.Pointwise" || r.op == "Cast" || r.op == "Sum" || find_vector_op(r.op))
+    return lower_elementwise(r);
+  if (r.op == "Gather" || r.op == "GatherND" || r.op == "GatherElements" || r.op == "ScatterND" ||
+      r.op == "Slice")
     refuse("irregular moves of data");
   refuse("there is no tile program for " + std::string(r.op));
 }

@@ -1,5 +1,5 @@
-// From a node to a kernel: what a node asks for is read and checked here, cut to tiles, and written as a program when it is
-// asked for. `lower` says whether and at what price; the rest is done by `Lowered::write`.
+// From a node to a kernel: what a node asks for is read and checked here, cut to tiles, and written as a
+// program when it is asked for. `lower` says whether and at what price; the rest is done by `Lowered::write`.
 #pragma once
 
 #include <functional>
@@ -26,8 +26,8 @@ struct Written {
 };
 
 struct Lowered {
-  std::string name;    // for profiles
-  double cycles = 0;   // of the slowest core
+  std::string name;   // for profiles
+  double cycles = 0;  // of the slowest core
   std::function<Written()> write;
 };
 
@@ -58,8 +58,10 @@ Lowered lower(const Request& request);
 Lowered lower_convolution(const Request& r);
 Lowered lower_product(const Request& r);
 Lowered lower_elementwise(const Request& r);
+Lowered lower_move(const Request& r);  // Transpose and Expand, by rows
 Lowered lower_pooling(const Request& r);
-Lowered lower_rows(const Request& r);  // along the last axis: Softmax, LayerNormalization, reductions
+Lowered lower_attention(const Request& r);  // regie.Attention
+Lowered lower_rows(const Request& r);       // along the last axis: Softmax, LayerNormalization, reductions
 
 bool is_float(regie_elem e);  // f32 or f16
 

@@ -12,10 +12,33 @@ using regie::sdk::Attrs;
 
 std::vector<int64_t> key_of(const CubeProblem& p) {
   const Epilogue& e = p.epilogue;
-  std::vector<int64_t> key{p.convolution, p.elem, p.batch, p.m, p.n, p.k, p.a_batched, p.b_batched, p.transposed_b,
-                           p.constant_b, p.channels, p.height, p.width, p.out_channels, p.out_height, p.out_width,
-                           p.kernel_h, p.kernel_w, p.stride_h, p.stride_w, p.dilation_h, p.dilation_w, p.pad_top,
-                           p.pad_left, p.model_groups, e.bias_operand, static_cast<int64_t>(e.bias_count),
+  std::vector<int64_t> key{p.convolution,
+                           p.elem,
+                           p.batch,
+                           p.m,
+                           p.n,
+                           p.k,
+                           p.a_batched,
+                           p.b_batched,
+                           p.transposed_b,
+                           p.constant_b,
+                           p.channels,
+                           p.height,
+                           p.width,
+                           p.out_channels,
+                           p.out_height,
+                           p.out_width,
+                           p.kernel_h,
+                           p.kernel_w,
+                           p.stride_h,
+                           p.stride_w,
+                           p.dilation_h,
+                           p.dilation_w,
+                           p.pad_top,
+                           p.pad_left,
+                           p.model_groups,
+                           e.bias_operand,
+                           static_cast<int64_t>(e.bias_count),
                            e.residual_operand};
   for (char c : e.activation) key.push_back(c);
   return key;
@@ -45,8 +68,8 @@ void check_elements(const Request& r, std::initializer_list<const regie_tensor*>
 Lowered finish(const Request& r, const CubeProblem& p, std::string name, const regie_tensor& right) {
   const CubePlan plan = plan_once(r, p);
   Lowered out;
-  out.name = std::move(name) + " " + std::to_string(plan.rows) + "x" + std::to_string(plan.columns * 16) + " on " +
-             std::to_string(plan.cores()) + (plan.cores() == 1 ? " core" : " cores");
+  out.name = std::move(name) + " " + std::to_string(plan.rows) + "x" + std::to_string(plan.columns * 16) +
+             " on " + std::to_string(plan.cores()) + (plan.cores() == 1 ? " core" : " cores");
   out.cycles = plan.cycles;
   out.write = [p, plan, chip = r.chip, &right] {
     Written w;
@@ -58,7 +81,7 @@ Lowered finish(const Request& r, const CubeProblem& p, std::string name, const r
     } else {
       right_bytes = static_cast<uint64_t>((p.b_batched ? p.batch : 1) * p.k * p.n * p.element_bytes());
     }
-    w.program = emit_cube(p, plan, chip, right_bytes);
+    w.program = cube_program(p, plan, chip, right_bytes);
     return w;
   };
   return out;
@@ -113,10 +136,12 @@ Lowered lower_convolution(const Request& r) {
   };
   p.pad_top = flat ? 0 : padding(h, p.height, p.out_height, p.kernel_h, p.stride_h, p.dilation_h);
   p.pad_left = padding(v, p.width, p.out_width, p.kernel_w, p.stride_w, p.dilation_w);
-  if (auto list = r.attrs.integers("pads"); pad == "NOTSET" && list && !list->empty() && list->size() != 2 * axes)
+  if (auto list = r.attrs.integers("pads");
+      pad == "NOTSET" && list && !list->empty() && list->size() != 2 * axes)
     refuse("attribute 'pads' has another length");
   const int64_t group = r.attrs.integer("group", 1);
-  if (group < 1 || p.channels % group || p.out_channels % group || w.dims[1] != p.channels / group || w.dims[0] != p.out_channels)
+  if (group < 1 || p.channels % group || p.out_channels % group || w.dims[1] != p.channels / group ||
+      w.dims[0] != p.out_channels)
     refuse("channels and groups do not fit");
   for (int64_t n : {p.stride_h, p.stride_w, p.dilation_h, p.dilation_w})
     if (n < 1 || n > 4096) refuse("a stride or dilation out of range");
@@ -139,7 +164,8 @@ Lowered lower_convolution(const Request& r) {
     p.epilogue.bias_count = static_cast<uint64_t>(p.out_channels);
   }
   if (residual) {
-    if (residual->rank != y.rank || !std::equal(y.dims, y.dims + y.rank, residual->dims)) refuse("its residual has another shape");
+    if (residual->rank != y.rank || !std::equal(y.dims, y.dims + y.rank, residual->dims))
+      refuse("its residual has another shape");
     p.epilogue.residual_operand = 3;
   }
   read_activation(r.attrs, p.epilogue);
@@ -167,8 +193,10 @@ Lowered lower_product(const Request& r) {
     p.m *= p.batch;
     p.batch = 1;
   } else {
-    const bool same = batch_a == batch_b && a.rank == b.rank && std::equal(a.dims, a.dims + a.rank - 2, b.dims);
-    if (p.batch != batch_b || (batch_a != 1 && !same)) refuse("batch dimensions that broadcast on both sides");
+    const bool same =
+        batch_a == batch_b && a.rank == b.rank && std::equal(a.dims, a.dims + a.rank - 2, b.dims);
+    if (p.batch != batch_b || (batch_a != 1 && !same))
+      refuse("batch dimensions that broadcast on both sides");
     p.a_batched = batch_a > 1;
     p.b_batched = true;
   }
@@ -183,7 +211,8 @@ Lowered lower_product(const Request& r) {
         (p.batch * p.m > 1 || t.rank < y.rank)) {
       e.bias_operand = operand;
       e.bias_count = static_cast<uint64_t>(count);
-    } else if (t.rank <= y.rank && count == product(regie::sdk::dims_of(y)) && e.residual_operand == REGIE_NONE) {
+    } else if (t.rank <= y.rank && count == product(regie::sdk::dims_of(y)) &&
+               e.residual_operand == REGIE_NONE) {
       e.residual_operand = operand;
     } else {
       refuse("an addend that is neither one element a column nor of the result's shape");

@@ -1,6 +1,6 @@
-// Element-wise operators, alone or as the region of a regie.Pointwise: one walk over the result. Dimensions that all tensors
-// walk through alike are merged; what is left are rows of contiguous elements, and loops around them. A tile of rows is
-// computed in f32 in UB: registers of the tile's size, given out by last use.
+// Element-wise operators, alone or as the region of a regie.Pointwise: one walk over the result. Dimensions
+// that all tensors walk through alike are merged; what is left are rows of contiguous elements, and loops
+// around them. A tile of rows is computed in f32 in UB: registers of the tile's size, given out by last use.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -28,7 +28,7 @@ struct Location {
   uint32_t number = 0;  // of the operand, register or result
 };
 struct Step {
-  VectorStep vector;           // its sources' places are filled in when it is written
+  VectorStep vector;  // its sources' places are filled in when it is written
   std::vector<Location> in;
   Location out;
   std::vector<uint32_t> temporaries;
@@ -119,7 +119,8 @@ class Compiler {
       if (at->second.kind == Location::kOperand) {
         const uint32_t o = at->second.number;
         if (!is_float(r_.operands[o].elem)) refuse("an operand whose elements are neither f32 nor f16");
-        if (std::find(code_.operands.begin(), code_.operands.end(), o) == code_.operands.end()) code_.operands.push_back(o);
+        if (std::find(code_.operands.begin(), code_.operands.end(), o) == code_.operands.end())
+          code_.operands.push_back(o);
       }
       return at->second;
     }
@@ -140,7 +141,8 @@ class Compiler {
   void step(const regie_node& n, size_t number, bool single) {
     if (n.result_count != 1 || n.results[0] == REGIE_NONE || (n.region_count && !single))
       refuse(std::string(sv(n.op)) + " is not element-wise");
-    if (!is_float(g_.values[n.results[0]].type.elem)) refuse(std::string(sv(n.op)) + " to elements that are neither f32 nor f16");
+    if (!is_float(g_.values[n.results[0]].type.elem))
+      refuse(std::string(sv(n.op)) + " to elements that are neither f32 nor f16");
     Step s;
     std::vector<Source> sources;
     for (uint32_t v : regie::sdk::operands_of(n)) {
@@ -193,10 +195,29 @@ class Compiler {
   uint32_t next_ = 0;
 };
 
+// Merges dimension d, `strides` one an operand, into what is inside it.
+void put_outside(Shape& s, int64_t size, const std::vector<int64_t>& strides) {
+  bool joins = !s.dims.empty();
+  for (size_t i = 0; i < strides.size() && joins; ++i)
+    joins = strides[i] == s.strides[i].front() * s.dims.front();
+  if (joins) {
+    s.dims.front() *= size;
+    return;
+  }
+  s.dims.insert(s.dims.begin(), size);
+  for (size_t i = 0; i < strides.size(); ++i) s.strides[i].insert(s.strides[i].begin(), strides[i]);
+}
+void finish(Shape& s) {
+  if (!s.dims.empty()) return;
+  s.dims = {1};
+  for (auto& l : s.strides) l = {0};
+}
+
 Shape merge(const Request& r) {
   const regie_tensor& y = r.results[0];
   for (const regie_tensor& t : r.results)
-    if (t.rank != y.rank || !std::equal(y.dims, y.dims + y.rank, t.dims)) refuse("results of different shapes");
+    if (t.rank != y.rank || !std::equal(y.dims, y.dims + y.rank, t.dims))
+      refuse("results of different shapes");
   Shape s;
   s.strides.resize(r.operands.size());
   std::vector<int64_t> step(r.operands.size(), 1);
@@ -211,58 +232,56 @@ Shape merge(const Request& r) {
       strides.push_back(size == 1 ? 0 : step[i]);
       step[i] *= size;
     }
-    // Does it go on where the dimension inside it ends?
-    bool joins = !s.dims.empty();
-    for (size_t i = 0; i < strides.size() && joins; ++i) joins = strides[i] == s.strides[i].front() * s.dims.front();
-    if (joins) {
-      s.dims.front() *= y.dims[d];
-      continue;
-    }
-    s.dims.insert(s.dims.begin(), y.dims[d]);
-    for (size_t i = 0; i < strides.size(); ++i) s.strides[i].insert(s.strides[i].begin(), strides[i]);
+    put_outside(s, y.dims[d], strides);
   }
-  if (s.dims.empty()) {
-    s.dims = {1};
-    for (auto& l : s.strides) l = {0};
-  }
+  finish(s);
   return s;
 }
 
 struct Tiling {
-  int64_t rows = 1, columns = 1, pitch = 1;          // of a tile
-  int64_t part_rows = 1, part_columns = 1;           // cores
+  int64_t rows = 1, columns = 1, pitch = 1;  // of a tile
+  int64_t part_rows = 1, part_columns = 1;   // cores
   int64_t turns_rows = 1, turns_columns = 1;
-  bool flat = false;                                 // one row: counts are cut exactly
+  bool flat = false;  // one row: counts are cut exactly
   int64_t elements() const { return rows * pitch; }
 };
 
 class Writer {
  public:
-  Writer(const Request& r, Code code, Shape shape) : chip_(r.chip), code_(std::move(code)), shape_(std::move(shape)) {
-    for (const regie_tensor& t : r.operands) operand_elem_.push_back(t.elem), operand_bytes_.push_back(t.bytes);
+  Writer(const Request& r, Code code, Shape shape)
+      : chip_(r.chip), code_(std::move(code)), shape_(std::move(shape)) {
+    for (const regie_tensor& t : r.operands)
+      operand_elem_.push_back(t.elem), operand_bytes_.push_back(t.bytes);
     for (const regie_tensor& t : r.results) {
       result_elem_.push_back(t.elem);
       result_bytes_.push_back(static_cast<uint64_t>(regie::sdk::count_of(t) * size_of(t.elem)));
     }
     for (size_t i = 0; i < r.operands.size(); ++i)
       if (r.operands[i].elem != REGIE_ELEM_UNKNOWN)
-        operand_bytes_[i] = static_cast<uint64_t>(regie::sdk::count_of(r.operands[i]) * size_of(r.operands[i].elem));
+        operand_bytes_[i] =
+            static_cast<uint64_t>(regie::sdk::count_of(r.operands[i]) * size_of(r.operands[i].elem));
     tile();
   }
 
   double cycles() const {
     const auto& h = chip_.hardware;
-    const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency, e = static_cast<double>(t_.elements());
+    const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency,
+                 e = static_cast<double>(t_.elements());
     const int64_t running = t_.part_rows * t_.part_columns;
     PipeCycles turn;
     for (uint32_t o : code_.operands) {
       const double part = full(o) ? 1 : shape_.strides[o].back() ? 1.0 / static_cast<double>(t_.rows) : 0;
-      turn[REGIE_TILE_LOAD] += h.load_start + h.l2_latency + e * part * static_cast<double>(size_of(operand_elem_[o])) / chip_.read_rate(running);
-      if (!full(o) || operand_elem_[o] == REGIE_F16) turn[REGIE_TILE_VECTOR] += h.vector_start + e * 4 / lanes;
+      turn[REGIE_TILE_LOAD] +=
+          h.load_start + h.l2_latency +
+          e * part * static_cast<double>(size_of(operand_elem_[o])) / chip_.read_rate(running);
+      if (!full(o) || operand_elem_[o] == REGIE_F16)
+        turn[REGIE_TILE_VECTOR] += h.vector_start + e * 4 / lanes;
     }
-    turn[REGIE_TILE_VECTOR] += (code_.quick + code_.slow) * h.vector_start + (code_.quick + code_.slow * h.slow_passes) * e * 4 / lanes;
+    turn[REGIE_TILE_VECTOR] += (code_.quick + code_.slow) * h.vector_start +
+                               (code_.quick + code_.slow * h.slow_passes) * e * 4 / lanes;
     for (regie_elem elem : result_elem_) {
-      turn[REGIE_TILE_STORE] += h.store_start + h.l2_latency + e * static_cast<double>(size_of(elem)) / chip_.write_rate(running);
+      turn[REGIE_TILE_STORE] +=
+          h.store_start + h.l2_latency + e * static_cast<double>(size_of(elem)) / chip_.write_rate(running);
       if (elem == REGIE_F16) turn[REGIE_TILE_VECTOR] += h.vector_start + e * 4 / lanes;
     }
     for (double& b : turn.busy) b += 4 * h.flag_cycles;
@@ -293,8 +312,8 @@ class Writer {
     // A quarter is kept for rows and columns that are spread over the tile.
     const int64_t most = std::min<int64_t>(chip_.sizes.ub / 4 * 3 / bytes / 64 * 64, 16384);
     if (most < 64)
-      refuse("its " + std::to_string(code_.registers) + " intermediate values do not fit UB (" +
-             std::to_string(chip_.sizes.ub) + " bytes)");
+      throw Overflow("its " + std::to_string(code_.registers) + " intermediate values do not fit UB (" +
+                     std::to_string(chip_.sizes.ub) + " bytes)");
     const int64_t cores = chip_.cores;
     t_.flat = shape_.dims.size() == 1;
     if (t_.flat) {
@@ -345,7 +364,8 @@ Program Writer::write() const {
   for (uint32_t o : code_.operands) {
     const int64_t s = size_of(operand_elem_[o]);
     const auto& strides = shape_.strides[o];
-    const bool by_row = !full(o) && strides.back() == 0 && strides.size() > 1 && strides[strides.size() - 2] != 0;
+    const bool by_row =
+        !full(o) && strides.back() == 0 && strides.size() > 1 && strides[strides.size() - 2] != 0;
     load_bytes[o] = round_up((full(o) ? e : strides.back() ? t_.pitch : by_row ? t_.rows : 1) * s, 32);
     load_at[o] = room.take(2 * load_bytes[o]);
     if (!full(o) || s == 2) value_at[o] = room.take(e * 4);
@@ -362,7 +382,8 @@ Program Writer::write() const {
   const bool ragged = !t_.flat && (t_.pitch != t_.columns || inner() % t_.columns || outer_rows() % t_.rows);
   Flags flags;
   if (ragged) {
-    for (uint32_t o : code_.operands) b.fill(ub(load_at[o]), REGIE_TILE_F32, scalar(0), 2 * load_bytes[o] / 4);
+    for (uint32_t o : code_.operands)
+      b.fill(ub(load_at[o]), REGIE_TILE_F32, scalar(0), 2 * load_bytes[o] / 4);
     const int64_t id = flags.take(REGIE_TILE_VECTOR, REGIE_TILE_LOAD, 1);
     b.set(REGIE_TILE_VECTOR, REGIE_TILE_LOAD, id);
     b.wait(REGIE_TILE_VECTOR, REGIE_TILE_LOAD, id);
@@ -375,7 +396,8 @@ Program Writer::write() const {
   const Expr part_r = t_.part_rows == 1 ? Expr(0) : core / t_.part_columns;
 
   auto tile = [&](const std::vector<Expr>& outer, const Expr& r, const Expr& c, const Expr& s) {
-    const Expr row = (part_r * t_.turns_rows + r) * t_.rows, column = (part_c * t_.turns_columns + c) * t_.columns;
+    const Expr row = (part_r * t_.turns_rows + r) * t_.rows,
+               column = (part_c * t_.turns_columns + c) * t_.columns;
     const Expr rows = t_.flat ? Expr(1) : clamp(0, t_.rows, Expr(outer_rows()) - row);
     const Expr width = clamp(0, t_.columns, Expr(inner()) - column);
     const Expr count = t_.flat ? width : Expr(e);
@@ -393,7 +415,8 @@ Program Writer::write() const {
         const Place to = ub(s * load_bytes[o] + load_at[o]), from = gm(buffers[o], offset(st) * size);
         // Rows and columns may both be cut to nothing: then nothing is read.
         if (full(o))
-          b.copy(to, from, width * size, {rows, t_.pitch * size, st.size() > 1 ? st[st.size() - 2] * size : 0});
+          b.copy(to, from, width * size,
+                 {rows, t_.pitch * size, st.size() > 1 ? st[st.size() - 2] * size : 0});
         else if (st.back())
           b.copy(to, from, width * size);
         else if (st.size() > 1 && st[st.size() - 2])
@@ -428,7 +451,8 @@ Program Writer::write() const {
           b.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, one, at, by_row ? t_.rows : 1);
         }
         b.fill(to, REGIE_TILE_F32, scalar(0), e);
-        b.binary_row(REGIE_TILE_ADD, REGIE_TILE_F32, to, to, one, t_.pitch, {t_.rows, t_.pitch * 4, t_.pitch * 4, by_row ? 4 : 0});
+        b.binary_row(REGIE_TILE_ADD, REGIE_TILE_F32, to, to, one, t_.pitch,
+                     {t_.rows, t_.pitch * 4, t_.pitch * 4, by_row ? 4 : 0});
       }
     }
     out.begin_write(s);
@@ -447,14 +471,16 @@ Program Writer::write() const {
     for (const Step& step : code_.steps) {
       VectorStep v = step.vector;
       for (size_t i = 0; i < v.in.size(); ++i)
-        v.in[i] = step.in[i].kind == Location::kConstant ? Source{0, step.in[i].constant} : Source{place(step.in[i]), std::nullopt};
+        v.in[i] = step.in[i].kind == Location::kConstant ? Source{0, step.in[i].constant}
+                                                         : Source{place(step.in[i]), std::nullopt};
       std::vector<Expr> temporaries;
       for (uint32_t t : step.temporaries) temporaries.emplace_back(registers[t]);
       emit_vector(b, v, place(step.out), temporaries, count);
     }
     for (uint32_t i = 0; i < result_elem_.size(); ++i)
       if (result_elem_[i] == REGIE_F16)
-        b.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(s * (e * 2) + result_at[i]), ub(rounded_at[i]), count);
+        b.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(s * (e * 2) + result_at[i]),
+               ub(rounded_at[i]), count);
     if (in) in->end_read(s);
     out.end_write(s);
     out.begin_read(s);
@@ -491,12 +517,8 @@ Program Writer::write() const {
   return b.finish();
 }
 
-}  // namespace
-
-Lowered lower_elementwise(const Request& r) {
-  if (r.results.size() > 8 || r.operands.size() > 24) refuse("it has too many operands and results");
-  Code code = Compiler(r).compile();
-  auto writer = std::make_shared<Writer>(r, std::move(code), merge(r));
+Lowered lowered(const Request& r, Code code, Shape shape) {
+  auto writer = std::make_shared<Writer>(r, std::move(code), std::move(shape));
   Lowered out;
   out.name = "vector " + std::string(r.op);
   out.cycles = writer->cycles();
@@ -506,6 +528,53 @@ Lowered lower_elementwise(const Request& r) {
     return w;
   };
   return out;
+}
+
+}  // namespace
+
+Lowered lower_elementwise(const Request& r) {
+  if (r.results.size() > 8 || r.operands.size() > 24) refuse("it has too many operands and results");
+  Code code = Compiler(r).compile();
+  return lowered(r, std::move(code), merge(r));
+}
+
+Lowered lower_move(const Request& r) {
+  const regie_tensor &x = r.need(0), &y = r.results[0];
+  if (!is_float(x.elem) || x.elem != y.elem) refuse("elements other than f32 and f16");
+  Shape s;
+  if (r.op == "Transpose") {
+    std::vector<int64_t> order;
+    if (const auto given = r.attrs.integers("perm"); given && !given->empty())
+      order.assign(given->begin(), given->end());
+    else
+      for (int32_t d = x.rank; d-- > 0;) order.push_back(d);
+    if (order.size() != static_cast<size_t>(x.rank)) refuse("attribute 'perm' has another length");
+    std::vector<int64_t> strides(order.size(), 1);
+    for (size_t d = order.size(); d-- > 1;) strides[d - 1] = strides[d] * x.dims[d];
+    s.strides.resize(1);
+    for (size_t d = order.size(); d-- > 0;) {
+      if (order[d] < 0 || order[d] >= x.rank) refuse("attribute 'perm' is no permutation");
+      const auto from = static_cast<size_t>(order[d]);
+      if (x.dims[from] != 1) put_outside(s, x.dims[from], {strides[from]});
+    }
+    finish(s);
+    if (s.dims.back() > 1 && s.strides[0].back() != 1)
+      refuse("it moves single elements: the last axis does not stay the last");
+  } else {  // Expand
+    Request one = r;
+    one.operands = r.operands.first(1);
+    s = merge(one);
+  }
+  Code code;
+  Step step;
+  step.vector.op = find_vector_op("Identity");
+  step.vector.in.resize(1);
+  step.in = {{Location::kOperand, 0, 0}};
+  step.out = {Location::kResult, 0, 0};
+  code.steps.push_back(std::move(step));
+  code.operands = {0};
+  code.quick = 1;
+  return lowered(r, std::move(code), std::move(s));
 }
 
 }  // namespace aicore

@@ -1,5 +1,6 @@
-// Pooling with windows: 16 channels of some rows become positions of 16 channels in L1, as for a convolution; the windows'
-// elements are gathered to UB by im2col and folded there. Maxima are exact for values rounded to f16; sums are kept in f32.
+// Pooling with windows: 16 channels of some rows become positions of 16 channels in L1, as for a convolution;
+// the windows' elements are gathered to UB by im2col and folded there. Maxima are exact for values rounded to
+// f16; sums are kept in f32.
 #include <algorithm>
 #include <functional>
 
@@ -16,7 +17,8 @@ struct Pool {
   bool average = false;
   regie_elem elem = REGIE_F32;
   int64_t batch = 1, channels = 1, height = 1, width = 1, out_height = 1, out_width = 1;
-  int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1, pad_top = 0, pad_left = 0;
+  int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1, pad_top = 0,
+          pad_left = 0;
   int64_t bytes() const { return elem == REGIE_F16 ? 2 : 4; }
   int64_t taps() const { return kernel_h * kernel_w; }
   int64_t blocks() const { return up(channels, 16); }
@@ -25,7 +27,8 @@ struct Pool {
 struct PoolPlan {
   int64_t out_rows = 1, rows = 16, padded = 16, window = 1, pixels = 16;
   int64_t parts_item = 1, parts_row = 1, turns_batch = 1, turns_item = 1, turns_row = 1;
-  int64_t load = 0, cast = 0, panel = 0, taps = 0, folded = 0, wide = 0, tap = 0, turned = 0, result = 0, used = 0;
+  int64_t load = 0, cast = 0, panel = 0, taps = 0, folded = 0, wide = 0, tap = 0, turned = 0, result = 0,
+          used = 0;
   double cycles = 0;
 };
 
@@ -49,15 +52,18 @@ bool place(const Pool& p, PoolPlan& t, const Chip& chip) {
 
 double cycles_of(const Pool& p, const PoolPlan& t, const Chip& chip) {
   const auto& h = chip.hardware;
-  const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency, s = static_cast<double>(p.bytes());
-  const double in = 16 * static_cast<double>(t.pixels), out = 16 * static_cast<double>(t.padded), taps = static_cast<double>(p.taps());
+  const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency,
+               s = static_cast<double>(p.bytes());
+  const double in = 16 * static_cast<double>(t.pixels), out = 16 * static_cast<double>(t.padded),
+               taps = static_cast<double>(p.taps());
   const int64_t running = t.parts_item * t.parts_row;
   PipeCycles c;
   c[REGIE_TILE_LOAD] = h.load_start + h.l2_latency + in * s / chip.read_rate(running);
-  c[REGIE_TILE_VECTOR] = 4 * h.vector_start + in * (s == 4 ? 8 : 4) / lanes + taps * (h.vector_start + out * (p.average ? 8 : 2) / lanes) +
-                         out * 8 / lanes;
+  c[REGIE_TILE_VECTOR] = 4 * h.vector_start + in * (s == 4 ? 8 : 4) / lanes +
+                         taps * (h.vector_start + out * (p.average ? 8 : 2) / lanes) + out * 8 / lanes;
   c[REGIE_TILE_MOVE] = h.move_start + taps * out * 2 / h.l1_to_ub;
-  c[REGIE_TILE_STORE] = h.store_start * 2 + h.l2_latency + in * 2 / h.ub_to_l1 + out * s / chip.write_rate(running);
+  c[REGIE_TILE_STORE] =
+      h.store_start * 2 + h.l2_latency + in * 2 / h.ub_to_l1 + out * s / chip.write_rate(running);
   for (double& b : c.busy) b += 6 * h.flag_cycles;
   return overlapped(c, static_cast<double>(t.turns_batch * t.turns_item * t.turns_row));
 }
@@ -92,12 +98,14 @@ PoolPlan plan(const Pool& p, const Chip& chip) {
     }
   }
   if (best.cycles == 0)
-    refuse("a row of its result needs " + std::to_string(least) + " bytes of UB, which has " + std::to_string(chip.sizes.ub));
+    throw Overflow("a row of its result needs " + std::to_string(least) + " bytes of UB, which has " +
+                   std::to_string(chip.sizes.ub));
   return best;
 }
 
 Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
-  const int64_t s = p.bytes(), P = t.pixels, m = t.padded, map = p.height * p.width, out_map = p.out_height * p.out_width;
+  const int64_t s = p.bytes(), P = t.pixels, m = t.padded, map = p.height * p.width,
+                out_map = p.out_height * p.out_width;
   const int64_t taps = p.taps();
   constexpr uint8_t f16 = REGIE_TILE_F16, f32 = REGIE_TILE_F32;
   Builder b(static_cast<uint32_t>(t.parts_item * t.parts_row), chip.sizes);
@@ -110,16 +118,21 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
     b.set(REGIE_TILE_VECTOR, REGIE_TILE_LOAD, id);
     b.wait(REGIE_TILE_VECTOR, REGIE_TILE_LOAD, id);
   }
-  Channel loaded(b, flags, REGIE_TILE_LOAD, REGIE_TILE_VECTOR, 2), panel(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_STORE, 2),
-      ready(b, flags, REGIE_TILE_STORE, REGIE_TILE_MOVE, 2), gathered(b, flags, REGIE_TILE_MOVE, REGIE_TILE_VECTOR, 2),
+  Channel loaded(b, flags, REGIE_TILE_LOAD, REGIE_TILE_VECTOR, 2),
+      panel(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_STORE, 2),
+      ready(b, flags, REGIE_TILE_STORE, REGIE_TILE_MOVE, 2),
+      gathered(b, flags, REGIE_TILE_MOVE, REGIE_TILE_VECTOR, 2),
       results(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_STORE, 2);
   const Expr core = b.core();
-  const Expr part_r = t.parts_row == 1 ? Expr(0) : core % t.parts_row, part_i = t.parts_item == 1 ? Expr(0) : core / t.parts_row;
+  const Expr part_r = t.parts_row == 1 ? Expr(0) : core % t.parts_row,
+             part_i = t.parts_item == 1 ? Expr(0) : core / t.parts_row;
 
   auto tile = [&](const Expr& batch, const Expr& item, const Expr& row, const Expr& k) {
-    const Expr channel = item * 16, valid = p.channels % 16 ? clamp(0, 16, Expr(p.channels) - channel) : Expr(16);
+    const Expr channel = item * 16,
+               valid = p.channels % 16 ? clamp(0, 16, Expr(p.channels) - channel) : Expr(16);
     const Expr y = row * (t.out_rows * p.stride_h) - Expr(p.pad_top);
-    const int64_t last = p.height - t.window, step = t.out_rows * p.stride_h, tiles = t.parts_row * t.turns_row;
+    const int64_t last = p.height - t.window, step = t.out_rows * p.stride_h,
+                  tiles = t.parts_row * t.turns_row;
     // The window's first row and the rows of padding above it, by cases (a sum of clamps is no expression).
     auto window = [&](const std::function<void(const Expr& first, const Expr& top)>& body) {
       if (last == 0) return body(0, y);
@@ -129,15 +142,16 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
       }
       const int64_t above = up(p.pad_top, step), below = (last + p.pad_top) / step + 1;
       if (above > 0) b.loop(clamp(0, 1, Expr(above) - row), [&](const Expr&) { body(0, y); });
-      b.loop(clamp(0, 1, row - Expr(above - 1)), [&](const Expr&) {
-        b.loop(clamp(0, 1, Expr(below) - row), [&](const Expr&) { body(y, 0); });
-      });
-      if (below < tiles) b.loop(clamp(0, 1, row - Expr(below - 1)), [&](const Expr&) { body(last, y - Expr(last)); });
+      b.loop(clamp(0, 1, row - Expr(above - 1)),
+             [&](const Expr&) { b.loop(clamp(0, 1, Expr(below) - row), [&](const Expr&) { body(y, 0); }); });
+      if (below < tiles)
+        b.loop(clamp(0, 1, row - Expr(below - 1)), [&](const Expr&) { body(last, y - Expr(last)); });
     };
     loaded.begin_write(k);
     window([&](const Expr& first, const Expr&) {
-      b.copy(ub(k * (16 * P * s) + t.load), gm(in, ((batch * p.channels + channel) * map + first * p.width) * s),
-             t.window * p.width * s, {valid, P * s, map * s});
+      b.copy(ub(k * (16 * P * s) + t.load),
+             gm(in, ((batch * p.channels + channel) * map + first * p.width) * s), t.window * p.width * s,
+             {valid, P * s, map * s});
     });
     loaded.end_write(k);
     loaded.begin_read(k);
@@ -191,12 +205,14 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
         b.cast(f16, f32, REGIE_TILE_RINT, ub(t.tap), ub(one(tap)), 256, spread);
         b.binary(REGIE_TILE_ADD, f32, ub(t.wide), ub(t.wide), ub(t.tap), m * 16);
       }
-      b.binary_scalar(REGIE_TILE_MUL, f32, ub(t.wide), ub(t.wide), scalar(1.0f / static_cast<float>(taps)), m * 16);
+      b.binary_scalar(REGIE_TILE_MUL, f32, ub(t.wide), ub(t.wide), scalar(1.0f / static_cast<float>(taps)),
+                      m * 16);
       b.cast(f32, f16, REGIE_TILE_RINT, ub(t.folded), ub(t.wide), m * 16);
     } else {
       b.unary(REGIE_TILE_COPY, f16, ub(t.folded), ub(one(0)), 256, {m1, 512, taps * kFractal});
       for (int64_t tap = 1; tap < taps; ++tap)
-        b.binary(REGIE_TILE_MAX, f16, ub(t.folded), ub(t.folded), ub(one(tap)), 256, {m1, 512, 512, taps * kFractal});
+        b.binary(REGIE_TILE_MAX, f16, ub(t.folded), ub(t.folded), ub(one(tap)), 256,
+                 {m1, 512, 512, taps * kFractal});
     }
     gathered.end_read(k);
     results.begin_write(k);

@@ -84,8 +84,22 @@ struct Lanes {
 };
 
 enum Kind {
-  kBinary, kUnary, kSigmoid, kTanh, kErf, kGelu, kGeluTanh, kSoftplus, kMish, kSwish, kElu, kLeakyRelu, kHardSigmoid,
-  kHardSwish, kClip, kPow
+  kBinary,
+  kUnary,
+  kSigmoid,
+  kTanh,
+  kErf,
+  kGelu,
+  kGeluTanh,
+  kSoftplus,
+  kMish,
+  kSwish,
+  kElu,
+  kLeakyRelu,
+  kHardSigmoid,
+  kHardSwish,
+  kClip,
+  kPow
 };
 struct Row {
   VectorOp op;
@@ -175,7 +189,9 @@ VectorStep vector_step(std::string_view name, const regie::sdk::Attrs& attrs, st
   if (!op) refuse("there is no vector code for " + std::string(name));
   VectorStep step{op, 0, 0, std::move(in)};
   const Row& r = row_of(op);
-  auto number = [&](const char* key, double fallback) { return static_cast<float>(attrs.number(key, fallback)); };
+  auto number = [&](const char* key, double fallback) {
+    return static_cast<float>(attrs.number(key, fallback));
+  };
   switch (r.kind) {
     case kBinary:
       if (step.in.size() == 1) step.op = find_vector_op("Identity");
@@ -222,7 +238,8 @@ VectorStep vector_step(std::string_view name, const regie::sdk::Attrs& attrs, st
   return step;
 }
 
-void emit_vector(Builder& b, const VectorStep& step, const Expr& to, const std::vector<Expr>& t, const Expr& count) {
+void emit_vector(Builder& b, const VectorStep& step, const Expr& to, const std::vector<Expr>& t,
+                 const Expr& count) {
   const Lanes v{b, count};
   const Row& r = row_of(step.op);
   const Expr& x = step.in[0].at;
@@ -240,7 +257,8 @@ void emit_vector(Builder& b, const VectorStep& step, const Expr& to, const std::
       return v.erf(to, x, t[0], t[1]);
     case kGelu: {  // erf's argument x / sqrt(2) is made in place of a third register: x * 0.5 (1 + erf)
       v.mul(to, x, 0.70710678f);
-      // erf reads its argument last when it takes the sign; `to` is overwritten before, so it works on t[0], t[1] and x.
+      // erf reads its argument last when it takes the sign; `to` is overwritten before, so it works on t[0],
+      // t[1] and x.
       v.one(REGIE_TILE_ABS, t[0], to);
       v.two(REGIE_TILE_MUL, t[1], to, to);
       v.mul(t[1], t[1], -1);
