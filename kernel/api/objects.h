@@ -46,7 +46,7 @@ struct regie_session {
 
 struct regie_context {
   std::shared_ptr<regie::Context> context;
-  std::string statistics;
+  std::string statistics, device_times;
   std::vector<regie_task_time> times;
 };
 

@@ -13,12 +13,20 @@ regie_status regie_session_create(const regie_model* model, const regie_option* 
       return invalid_input("regie_session_create: a model and a place for the session are needed");
     *session = nullptr;
     REGIE_ASSIGN(const regie::ApiOptions read,
-                 regie::ApiOptions::read(options, option_count, {"threads", "timeout-ms", "plugin-path"}));
+                 regie::ApiOptions::read(options, option_count, {"threads", "timeout-ms", "plugin-path"},
+                                         {"device-set"}));
     regie::SessionOptions to;
     REGIE_ASSIGN(const int64_t threads, read.integer("threads", 0, 1, 1024));
     REGIE_ASSIGN(const int64_t timeout_ms, read.integer("timeout-ms", 0, 1, int64_t{1} << 40));
     to.threads = static_cast<uint32_t>(threads);
     to.timeout_ns = static_cast<uint64_t>(timeout_ms) * 1000000;
+    for (const std::string& text : read.all("device-set")) {
+      const size_t dot = text.find('.'), equals = text.find('=');
+      if (dot == 0 || dot == std::string::npos || equals == std::string::npos || equals <= dot + 1)
+        return invalid_input("option 'device-set' must be DEVICE.PARAMETER=VALUE, not '" + text + "'");
+      to.device_settings.push_back(
+          {text.substr(0, dot), text.substr(dot + 1, equals - dot - 1), text.substr(equals + 1)});
+    }
     REGIE_ASSIGN(std::shared_ptr<regie::PluginHost> host, regie::api_plugin_host(read.text("plugin-path")));
     REGIE_ASSIGN(std::shared_ptr<regie::Session> made,
                  regie::Session::create(model->model, std::move(host), to));
@@ -35,7 +43,7 @@ regie_status regie_context_acquire(regie_session* session, regie_context** conte
       return invalid_input("regie_context_acquire: a session and a place for the context are needed");
     *context = nullptr;
     REGIE_ASSIGN(std::shared_ptr<regie::Context> got, session->session->acquire());
-    *context = new regie_context{std::move(got), {}, {}};
+    *context = new regie_context{std::move(got), {}, {}, {}};
     return {};
   });
 }

@@ -31,7 +31,9 @@ Result<bool> is_offline_model(const std::string& path) {
 
 void add_run_options(po::options_description* options) {
   options->add_options()("input", po::value<std::vector<std::string>>()->composing(),
-                         "an input, name=file.npy; may be repeated");
+                         "an input, name=file.npy; may be repeated")(
+      "device-set", po::value<std::vector<std::string>>()->composing(),
+      "a parameter of a device for this run, e.g. npu.mode=sink; may be repeated");
   add_compile_options(options);
 }
 
@@ -76,6 +78,7 @@ int open_model(const std::string& path, const po::variables_map& values, std::op
 
   start = Clock::now();
   std::erase_if(pairs, [&](const auto& p) { return !of_session(p); });
+  for (std::string& s : strings(values, "device-set")) pairs.emplace_back("device-set", std::move(s));
   auto session_options = api_options(pairs);
   regie_session* session = nullptr;
   if (regie_status s = regie_session_create(model, session_options.data(), session_options.size(), &session))

@@ -39,6 +39,7 @@ regie_status profile(Opened& opened, uint64_t warm_ups, uint64_t runs, std::vect
     const regie_task_time* times = nullptr;
     const size_t count = regie_context_task_times(context, &times);
     run.times.assign(times, times + count);
+    run.streams = read_device_times(regie_context_device_times(context));
     out->push_back(std::move(run));
     progress.show("profiling", i + 1, runs);
   }
@@ -96,9 +97,11 @@ int command_profile(const Arguments& arguments) {
 
   const Tasks tasks = read_tasks(opened.model.get());
   TimeShares shares;
+  DeviceSummaries devices;
   std::vector<double> ms;
   for (const ProfiledRun& r : profiled) {
     shares.add(tasks, r.times.data(), r.times.size());
+    devices.add(tasks, r.times, r.streams);
     ms.push_back(static_cast<double>(r.end_ns - r.begin_ns) / 1e6);
   }
   if (values.count("output")) {
@@ -109,14 +112,15 @@ int command_profile(const Arguments& arguments) {
   const Summary summary = summarise(ms);
   const auto count = static_cast<double>(runs);
   if (values.count("json")) {
-    const Json j{{"model", path},
-                 {"runs", runs},
-                 {"run_ms", {{"min", summary.min}, {"median", summary.median}, {"max", summary.max}}},
-                 {"kernels_ms_a_run", shares.all.ns / 1e6 / count},
-                 {"reference_share", shares.reference_share()},
-                 {"by_operator", shares_json(shares.by_op, shares, count)},
-                 {"by_kernel", shares_json(shares.by_kernel, shares, count)},
-                 {"reference_by_operator", shares_json(shares.reference_by_op, shares, count)}};
+    Json j{{"model", path},
+           {"runs", runs},
+           {"run_ms", {{"min", summary.min}, {"median", summary.median}, {"max", summary.max}}},
+           {"kernels_ms_a_run", shares.all.ns / 1e6 / count},
+           {"reference_share", shares.reference_share()},
+           {"by_operator", shares_json(shares.by_op, shares, count)},
+           {"by_kernel", shares_json(shares.by_kernel, shares, count)},
+           {"reference_by_operator", shares_json(shares.reference_by_op, shares, count)}};
+    if (!devices.empty()) j["simulated"] = devices.json(count);
     std::fputs(json_text(j).c_str(), stdout);
     return 0;
   }
@@ -129,6 +133,7 @@ int command_profile(const Arguments& arguments) {
   print_table("kernel", shares.by_kernel, shares, count);
   if (shares.reference.calls)
     print_table("operator, in reference kernels", shares.reference_by_op, shares, count);
+  if (!devices.empty()) std::fputs(devices.text(count).c_str(), stdout);
   if (values.count("output")) std::printf("\nwrote      %s\n", values["output"].as<std::string>().c_str());
   return 0;
 }

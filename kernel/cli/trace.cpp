@@ -24,16 +24,80 @@ std::string slice_name(const TaskInfo& t) {
 
 class Trace {
  public:
-  Trace(const Tasks& tasks, uint64_t zero) : tasks_(tasks), zero_(zero) {
+  Trace(const Tasks& tasks, const std::vector<ProfiledRun>& runs)
+      : tasks_(tasks), zero_(runs.empty() ? 0 : runs.front().begin_ns) {
     lane_name("process_name", kHost, 0, "host");
     lane_name("thread_name", kHost, 0, "issues tasks");
+    for (const ProfiledRun& run : runs)
+      for (const auto& [device, extent] : extents(run.streams)) zeros_.emplace(device, extent.begin);
     for (size_t d = 0; d < tasks.devices.size(); ++d)
-      lane_name("process_name", pid(static_cast<uint32_t>(d)), 0, "device " + tasks.devices[d]);
+      lane_name(
+          "process_name", pid(static_cast<uint32_t>(d)), 0,
+          "device " + tasks.devices[d] + (own_time(static_cast<uint32_t>(d)) ? ", simulated time" : ""));
     std::set<std::pair<uint32_t, uint32_t>> streams;
     for (const auto& program : tasks.programs)
       for (const TaskInfo& t : program) streams.emplace(t.device, t.stream);
     for (auto [device, stream] : streams)
-      lane_name("thread_name", pid(device), stream, "stream " + std::to_string(stream));
+      lane_name("thread_name", pid(device), own_time(device) ? kStreams + stream : stream,
+                "stream " + std::to_string(stream));
+    for (const auto& [device, zero] : zeros_) lane_name("thread_name", pid(device), kIssue, "host");
+    std::set<std::pair<uint32_t, size_t>> lanes;
+    for (const ProfiledRun& run : runs)
+      for (const StreamTimes& s : run.streams) {
+        const auto name = [&](size_t lane) {
+          if (lanes.emplace(s.device, lane).second)
+            lane_name("thread_name", pid(s.device), kLanes + static_cast<uint32_t>(lane),
+                      s.lanes.at(lane).name);
+        };
+        for (const auto& t : s.tasks)
+          if (t.lane >= 0) name(static_cast<size_t>(t.lane));
+        for (const auto& part : s.slices) name(part.lane);
+      }
+  }
+
+  // What a device with a clock of its own tells: its lanes are in its own time, which began with the first
+  // run.
+  void add_own(const ProfiledRun& run, size_t number) {
+    std::map<size_t, std::pair<const StreamTimes*, const StreamTimes::Task*>> by_time;
+    for (const auto& [device, extent] : extents(run.streams))
+      own_slice("run " + std::to_string(number), "run", device, kIssue, extent.begin, extent.end,
+                Json::object());
+    for (const StreamTimes& s : run.streams)
+      for (const auto& t : s.tasks) by_time.emplace(t.time, std::pair(&s, &t));
+    std::map<std::pair<uint32_t, uint32_t>, std::pair<const StreamTimes*, const StreamTimes::Task*>> last;
+    for (const auto& [time, at] : by_time) {
+      const auto& [s, t] = at;
+      const regie_task_time& r = run.times.at(time);
+      const TaskInfo& info = tasks_.of(r);
+      const std::string name = slice_name(info);
+      const Gap gap = gap_before(*t, extents(run.streams).at(s->device).begin);
+      Json args = details(r, info);
+      args["wait_us"] = {{"launch", gap.launch / 1e3},
+                         {"host", gap.host / 1e3},
+                         {"event", gap.event / 1e3},
+                         {"engine busy", gap.engine / 1e3}};
+      args["bytes"] = t->bytes;
+      args["far_bytes"] = t->far_bytes;
+      own_slice("issue " + name, "issue", s->device, kIssue, t->issue, t->issued, {{"task", r.task}});
+      own_slice(name, info.kind == "copy" ? "copy" : "kernel", s->device, kStreams + s->stream, t->begin,
+                t->end, std::move(args));
+      if (t->lane >= 0)
+        own_slice(name, "engine", s->device, kLanes + static_cast<uint32_t>(t->lane), t->begin, t->ran,
+                  {{"task", r.task}, {"starts_us", static_cast<double>(t->run - t->begin) / 1e3}});
+      own_arrow("issue", s->device, kIssue, t->issue, s->device, kStreams + s->stream, t->begin);
+      for (uint32_t w : info.waits)
+        if (const auto from = last.find({r.program, w}); from != last.end() && from->second.first != s)
+          own_arrow("event", from->second.first->device, kStreams + from->second.first->stream,
+                    from->second.second->end - 1, s->device, kStreams + s->stream, t->begin);
+      last[{r.program, r.task}] = at;
+    }
+    for (const StreamTimes& s : run.streams) {
+      for (const auto& w : s.waits)
+        own_slice("wait", "wait", s.device, kIssue, w.begin, w.end, {{"stream", s.stream}});
+      for (const auto& p : s.slices)
+        own_slice(p.name, "part", s.device, kLanes + static_cast<uint32_t>(p.lane), p.begin, p.end,
+                  {{"task", run.times.at(p.time).task}});
+    }
   }
 
   void add(const ProfiledRun& run, size_t number) {
@@ -48,7 +112,7 @@ class Trace {
         slice(slice_name(info), info.kind.c_str(), kHost, 0, t.begin_ns, t.end_ns, details(t, info));
       } else {
         slice("issue " + slice_name(info), "issue", kHost, 0, t.issue_ns, t.issued_ns, {{"task", t.task}});
-        if (t.begin_ns && t.end_ns >= t.begin_ns) work(t, info, last);
+        if (t.begin_ns && t.end_ns >= t.begin_ns && !own_time(info.device)) work(t, info, last);
       }
       last[{t.program, t.task}] = &t;
     }
@@ -62,6 +126,22 @@ class Trace {
   }
 
  private:
+  // Lanes of a device with a clock of its own: what the host does, then streams, then engines.
+  static constexpr uint32_t kIssue = 0, kStreams = 1, kLanes = 100000;
+
+  bool own_time(uint32_t device) const { return zeros_.count(device) != 0; }
+
+  void own_slice(const std::string& name, const char* category, uint32_t device, uint32_t lane,
+                 uint64_t begin, uint64_t end, Json args) {
+    const uint64_t base = zero_ - zeros_.at(device);  // wraps as it must
+    slice(name, category, pid(device), lane, base + begin, base + end, std::move(args));
+  }
+  void own_arrow(const char* category, uint32_t from_device, uint32_t from_lane, uint64_t from,
+                 uint32_t to_device, uint32_t to_lane, uint64_t to) {
+    arrow(category, pid(from_device), from_lane, zero_ - zeros_.at(from_device) + from, pid(to_device),
+          to_lane, zero_ - zeros_.at(to_device) + to);
+  }
+
   static int pid(uint32_t device) { return kHost + 1 + static_cast<int>(device); }
   double us(uint64_t ns) const { return (static_cast<double>(ns) - static_cast<double>(zero_)) / 1000; }
 
@@ -135,6 +215,7 @@ class Trace {
 
   const Tasks& tasks_;
   uint64_t zero_;
+  std::map<uint32_t, uint64_t> zeros_;  // of devices with a clock of their own: where it stood at first
   uint64_t arrows_ = 0;
   Json events_ = Json::array();
 };
@@ -142,8 +223,11 @@ class Trace {
 }  // namespace
 
 std::string chrome_trace(const std::string& title, const Tasks& tasks, const std::vector<ProfiledRun>& runs) {
-  Trace trace(tasks, runs.empty() ? 0 : runs.front().begin_ns);
-  for (size_t i = 0; i < runs.size(); ++i) trace.add(runs[i], i + 1);
+  Trace trace(tasks, runs);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    trace.add(runs[i], i + 1);
+    trace.add_own(runs[i], i + 1);
+  }
   return trace.text(title);
 }
 

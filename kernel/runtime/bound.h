@@ -85,6 +85,7 @@ struct Step {
   // Written by a run.
   uint64_t fence_value = 0, wait_ns = 0, issue_ns = 0, issued_ns = 0, begin_ns = 0, end_ns = 0;
   bool host_stamps = false;  // begin and end are of the host's clock already
+  uint64_t tag = 0;          // of a device's record
 };
 
 // Where the addresses of a caller's tensor are to be put.

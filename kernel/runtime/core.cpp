@@ -153,6 +153,31 @@ Status find_shape_functions(SessionCore* core) {
   return {};
 }
 
+Result<std::vector<ModelDevice>> set_devices(std::vector<ModelDevice> devices,
+                                             const std::vector<DeviceSetting>& settings) {
+  for (const DeviceSetting& s : settings) {
+    std::vector<std::string> names;
+    ModelDevice* found = nullptr;
+    for (ModelDevice& d : devices) {
+      names.push_back(d.name);
+      if (d.name == s.device) found = &d;
+    }
+    if (!found) {
+      std::string known;
+      for (const std::string& n : names) known += (known.empty() ? "" : ", ") + n;
+      return invalid_input("the model has no device '" + s.device + "' whose '" + s.key +
+                           "' could be set; it has: " + known);
+    }
+    const auto at = std::find_if(found->params.begin(), found->params.end(),
+                                 [&](const auto& p) { return p.first == s.key; });
+    if (at == found->params.end())
+      found->params.emplace_back(s.key, s.value);
+    else
+      at->second = s.value;
+  }
+  return devices;
+}
+
 }  // namespace
 
 uint64_t SessionCore::timeout_ns(const Device& device) const {
@@ -176,7 +201,9 @@ Result<std::shared_ptr<SessionCore>> make_core(std::shared_ptr<const Model> mode
   core->plugins = std::move(plugins);
   core->options = options;
   core->options.shapes_kept = std::max<size_t>(1, options.shapes_kept);
-  for (const ModelDevice& d : core->model->devices) {
+  REGIE_ASSIGN(const std::vector<ModelDevice> devices,
+               set_devices(core->model->devices, options.device_settings));
+  for (const ModelDevice& d : devices) {
     REGIE_ASSIGN(std::unique_ptr<Device> device, Device::open(d, *core->plugins));
     core->devices.push_back(std::move(device));
   }

@@ -8,6 +8,9 @@ Result<std::unique_ptr<Device>> Device::open(const ModelDevice& device, PluginHo
   Result<Provider<regie_device_table>> provider = plugins.device(device.plugin);
   if (!provider) return std::move(provider).status().while_doing("opening " + d->title_);
   d->table_ = provider->table;
+  auto trace = plugins.device_trace(device.plugin);
+  if (!trace.ok()) return std::move(trace).status().while_doing("opening " + d->title_);
+  d->trace_ = *trace;
   const ConfigText params(device.params);
   Status status =
       d->call([&] { return d->table_->create(provider->index, host_table(), params.get(), &d->handle_); });

@@ -12,6 +12,7 @@
 #include "model/model.h"
 #include "plugins/host.h"
 #include "regie/c/device.h"
+#include "regie/c/device_trace.h"
 
 namespace regie {
 
@@ -23,6 +24,7 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   const regie_device_table& table() const { return *table_; }
+  const regie_device_trace_table* trace() const { return trace_; }  // NULL: it has none
   regie_device* handle() const { return handle_; }
   const regie_device_description& about() const { return *about_; }
   const std::string& title() const { return title_; }  // "device 'acc' (null)"
@@ -37,6 +39,7 @@ class Device {
  private:
   Device() = default;
   const regie_device_table* table_ = nullptr;
+  const regie_device_trace_table* trace_ = nullptr;
   regie_device* handle_ = nullptr;
   const regie_device_description* about_ = nullptr;
   std::string title_;

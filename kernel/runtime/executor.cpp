@@ -31,7 +31,10 @@ Status RunState::execute(Bound& bound) {
   Status status;
   if (bound.late) bound.late->begin();
   try {
-    if (profiling_) read_clocks();
+    if (profiling_) {
+      read_clocks();
+      record(true);
+    }
     status = run_program(bound, 0);
     if (status.ok()) status = wait_all();
     for (size_t i = 0; status.ok() && i < bound.outputs.size(); ++i) {
@@ -48,6 +51,7 @@ Status RunState::execute(Bound& bound) {
   if (status.ok()) {
     if (profiling_) {
       keep_times(0);
+      status = collect_records();
       // Those of iterations were kept when each had ended, before that of their loop.
       if (times_.size() > issued_.size())
         std::stable_sort(times_.begin(), times_.end(),
@@ -96,7 +100,11 @@ Status RunState::issue(Step& step) {
   step.begin_ns = step.end_ns = kNever;
   if (profiling_) {
     step.issue_ns = host_ns();
-    step.host_stamps = step.kind == Step::kCopy;
+    step.tag = 0;
+    if (const regie_device_trace_table* trace = step.device->trace();
+        trace && (step.kind == Step::kLaunch || step.kind == Step::kCopy))
+      trace->tag(stream.stream.get(), step.tag = ++tags_);
+    step.host_stamps = step.kind == Step::kCopy && !step.tag;
   }
   regie_status code = REGIE_OK;
   if (step.kind == Step::kLaunch) {
@@ -105,10 +113,11 @@ Status RunState::issue(Step& step) {
     code = table.launch(stream.stream.get(), step.executable, &step.launch);
   } else if (step.kind == Step::kCopy) {
     const regie_tensor& to = step.launch.results[0];
-    if (profiling_) code = table.call_host(stream.stream.get(), stamp, &step.begin_ns);
+    const bool stamped = profiling_ && step.host_stamps;
+    if (stamped) code = table.call_host(stream.stream.get(), stamp, &step.begin_ns);
     if (code == REGIE_OK)
       code = table.copy(stream.stream.get(), step.direction, to.data, step.launch.operands[0].data, to.bytes);
-    if (profiling_ && code == REGIE_OK) code = table.call_host(stream.stream.get(), stamp, &step.end_ns);
+    if (stamped && code == REGIE_OK) code = table.call_host(stream.stream.get(), stamp, &step.end_ns);
   }
   if (code == REGIE_OK && step.signals) {
     step.fence_value = ++stream.issued;
@@ -253,7 +262,7 @@ void RunState::keep_times(size_t from) {
     const int64_t offset = s->host_stamps || !s->stream ? 0 : clock_offsets_[s->stream->device];
     auto on_host = [&](uint64_t ns) { return ns == kNever ? 0 : ns + static_cast<uint64_t>(offset); };
     times_.push_back({s->program, s->task, s->wait_ns ? s->wait_ns : s->issue_ns, s->issue_ns, s->issued_ns,
-                      on_host(s->begin_ns), on_host(s->end_ns)});
+                      on_host(s->begin_ns), on_host(s->end_ns), s->tag});
   }
 }
 

@@ -145,6 +145,7 @@ Status RunState::run_trusting(std::span<const regie_tensor> inputs, std::span<re
 }
 
 void RunState::set_profiling(bool on) {
+  if (profiling_ && !on) record(false);
   profiling_ = on;
   if (!on) return;
   times_.reserve(issued_.capacity());

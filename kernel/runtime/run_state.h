@@ -29,6 +29,7 @@ class RunState {
   Status run(std::span<const regie_tensor> inputs, std::span<regie_tensor> outputs);
   void set_profiling(bool on);
   std::span<const TaskTime> times() const { return times_; }
+  std::span<const DeviceRecord> records() const { return records_; }
   const RunStatistics& statistics() const { return statistics_; }
 
  private:
@@ -91,6 +92,10 @@ class RunState {
   void read_clocks();
   void keep_times(size_t from);
 
+  // device_record.cpp
+  void record(bool on);
+  Status collect_records();
+
   SessionCore* core_ = nullptr;       // outlives this
   std::vector<DeviceMemory> arenas_;  // by space
   uint64_t generation_ = 1;
@@ -107,6 +112,8 @@ class RunState {
   std::vector<void*> output_addresses_;
   std::vector<Step*> issued_;  // of this run, in order
   std::vector<TaskTime> times_;
+  std::vector<DeviceRecord> records_;
+  uint64_t tags_ = 0;                   // given in this run
   std::vector<int64_t> clock_offsets_;  // by device: host's clock less its own, of this run
   bool weights_sound_ = false;          // the model's check of them has been waited for
   bool profiling_ = false;

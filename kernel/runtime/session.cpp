@@ -56,6 +56,7 @@ Status Context::run(std::span<const regie_tensor> inputs, std::span<regie_tensor
 }
 void Context::set_profiling(bool on) { impl_->state->set_profiling(on); }
 std::span<const TaskTime> Context::times() const { return impl_->state->times(); }
+std::span<const DeviceRecord> Context::records() const { return impl_->state->records(); }
 const RunStatistics& Context::statistics() const { return impl_->state->statistics(); }
 
 }  // namespace regie

@@ -13,14 +13,22 @@
 #include "base/status.h"
 #include "model/model.h"
 #include "plugins/host.h"
+#include "regie/c/device_trace.h"
 
 namespace regie {
+
+// A parameter of a device, in the place of what the model's target said: how it runs may change with each
+// session, what kernels were compiled for may not.
+struct DeviceSetting {
+  std::string device, key, value;
+};
 
 struct SessionOptions {
   uint32_t threads = 1;  // for parallel regions of host_cpu kernels, in all; 0: as the model was compiled for
   uint64_t timeout_ns = 0;  // of waits; 0: the device's own
   size_t shapes_kept = 16;  // prepared shapes a context keeps, least recently used dropped
   bool check_plans = true;  // off: tasks that meet in their bytes show in the results, or worse
+  std::vector<DeviceSetting> device_settings;
 };
 
 struct RunStatistics {
@@ -36,6 +44,27 @@ struct TaskTime {
   uint64_t wait_ns;  // the host began to wait for what had to end before; issue_ns: it did not wait
   uint64_t issue_ns, issued_ns;  // the host handed it to the device
   uint64_t begin_ns, end_ns;     // it ran; 0: nobody tells
+  uint64_t tag = 0;              // which work of a device's record it was; 0: of none
+};
+
+// What a device with a record of its own (regie/c/device_trace.h) tells of one stream in the last profiled
+// run, on its own clock.
+struct DeviceRecord {
+  uint32_t device = 0, stream = 0;
+  struct Lane {
+    std::string name;
+    uint32_t parent = REGIE_NONE;
+    bool is_engine = false;
+  };
+  std::vector<Lane> lanes;
+  std::vector<regie_trace_task> tasks;
+  struct Slice {
+    uint64_t tag = 0, begin_ns = 0, end_ns = 0;
+    uint32_t lane = 0;
+    std::string name;
+  };
+  std::vector<Slice> slices;
+  std::vector<regie_trace_wait> waits;
 };
 
 class Context;
@@ -71,6 +100,7 @@ class Context {
   Status run(std::span<const regie_tensor> inputs, std::span<regie_tensor> outputs);
   void set_profiling(bool on);
   std::span<const TaskTime> times() const;
+  std::span<const DeviceRecord> records() const;
   const RunStatistics& statistics() const;
 
  private:

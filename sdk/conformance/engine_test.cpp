@@ -117,7 +117,7 @@ constexpr double kTolerance = 1e-5;
 
 struct Backend {
   Backend()
-      : engine(suite().library->engines(), suite().engine, suite().engine_settings),
+      : engine(suite().engine_library->engines(), suite().engine, suite().engine_settings),
         device(suite().library->devices(), suite().device, suite().device_settings) {}
   EngineUnderTest engine;
   DeviceUnderTest device;
@@ -278,7 +278,7 @@ TEST(Engine, SaysYesToSomethingAndWhyNotToTheRest) {
 
 TEST(Engine, RefusesAParameterThatItDoesNotKnow) {
   try {
-    EngineUnderTest engine(suite().library->engines(), suite().engine,
+    EngineUnderTest engine(suite().engine_library->engines(), suite().engine,
                            Settings({{"regie_conformance_no_such_key", "1"}}));
     FAIL() << "it was accepted";
   } catch (const std::runtime_error& e) {

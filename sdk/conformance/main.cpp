@@ -1,5 +1,5 @@
-// regie-conformance --plugin FILE [--reference FILE]... [--engine NAME] [--device NAME] [--set-engine
-// KEY=VALUE]...
+// regie-conformance --plugin FILE [--engine-plugin FILE] [--reference FILE]... [--engine NAME] [--device
+// NAME] [--set-engine KEY=VALUE]...
 //                   [--set-device KEY=VALUE]... [--list FILE] [GoogleTest flags]
 //
 // The list names tests that are not run and tests that are known to fail, one a line with its reason:
@@ -24,7 +24,7 @@ namespace {
 Suite chosen;
 
 struct Options {
-  std::string plugin, engine, device, list;
+  std::string plugin, engine_plugin, engine, device, list;
   std::vector<std::string> references;
   std::vector<std::pair<std::string, std::string>> engine_settings, device_settings;
 };
@@ -42,6 +42,8 @@ Options parse(int argc, char** argv) {
     };
     if (flag == "--plugin")
       o.plugin = value;
+    else if (flag == "--engine-plugin")
+      o.engine_plugin = value;
     else if (flag == "--engine")
       o.engine = value;
     else if (flag == "--device")
@@ -147,10 +149,14 @@ int run(int argc, char** argv) {
     if (std::string problem = add_reference_kernels(Library(path)); !problem.empty())
       throw std::runtime_error(problem);
   static const Library library(o.plugin);
-  if (!library.engines() || !library.devices())
-    throw std::runtime_error(o.plugin + " has not both an engine and a device");
+  static const Library engine_library(o.engine_plugin.empty() ? o.plugin : o.engine_plugin);
+  if (!engine_library.engines() || !library.devices())
+    throw std::runtime_error(o.plugin + (o.engine_plugin.empty() ? "" : " and " + o.engine_plugin) +
+                             " have not both an engine and a device");
   chosen.library = &library;
-  chosen.engine = index_of(library.engines()->engines, library.engines()->count, o.engine, "engine");
+  chosen.engine_library = &engine_library;
+  const regie_engine_table& engines = *engine_library.engines();
+  chosen.engine = index_of(engines.engines, engines.count, o.engine, "engine");
   chosen.device = index_of(library.devices()->devices, library.devices()->count, o.device, "device");
   chosen.engine_settings = Settings(o.engine_settings);
   chosen.device_settings = Settings(o.device_settings);

@@ -85,6 +85,7 @@ void Clock::push_wait(uint32_t stream, uint32_t fence, uint64_t value, const Iss
 
 Issue Clock::waited(Ns since, Ns until) {
   host_ = std::max(since, until + wait_ns_);
+  advance(host_);
   first_ = true;
   return {since, host_};
 }

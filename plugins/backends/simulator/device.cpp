@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "regie/c/tile.h"
 #include "regie/timeline.hpp"
 #include "regie_digests.h"
 #include "state.h"
@@ -18,7 +19,11 @@ regie_device::regie_device(const regie_host* h, const regie_config* params)
       settings(read_settings(params)),
       clock(settings.hardware, settings.sink),
       cache(static_cast<uint64_t>(settings.hardware.l2_bytes)) {
+#if REGIE_SIMULATOR_TILE
+  static constexpr regie_str formats[] = {regie::sdk::lit(kAicpuFormat), regie::sdk::lit(REGIE_TILE_FORMAT)};
+#else
   static constexpr regie_str formats[] = {regie::sdk::lit(kAicpuFormat)};
+#endif
   const regie::sdk::Accelerator& hw = settings.hardware;
   space = {regie::sdk::lit("device memory"), 0, 512, static_cast<uint64_t>(hw.memory_bytes)};
   description.struct_size = sizeof description;
@@ -33,7 +38,11 @@ regie_device::regie_device(const regie_host* h, const regie_config* params)
     lane_names.push_back("AICPU " + std::to_string(i));
   for (const char* name : {"copy to the device", "copy from the device", "copy inside"})
     lane_names.push_back(name);
-  for (const std::string& name : lane_names) lanes.push_back({regie::sdk::str(name), REGIE_NONE, 1});
+  const size_t engines = lane_names.size();
+  for (const regie_str& pipe : kPipes)
+    lane_names.push_back("AI Core, pipe " + std::string(regie::sdk::sv(pipe)));
+  for (size_t i = 0; i < lane_names.size(); ++i)
+    lanes.push_back({regie::sdk::str(lane_names[i]), i < engines ? REGIE_NONE : 0, i < engines});
 }
 
 uint32_t regie_device::lane(uint32_t engine, uint32_t unit) const {

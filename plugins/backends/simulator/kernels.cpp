@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "regie/op_blob.hpp"
+#include "regie/c/tile.h"
 #include "regie/operator_work.hpp"
+#include "tile_kernel.h"
 
 namespace regie::simulator {
 
@@ -69,6 +71,8 @@ class AicpuRun final : public Executable {
     const auto capacity = static_cast<uint64_t>(h.l2_bytes);
     return [need, capacity, flops = work_.flops](const LaunchArguments& a, Cache& cache, Traffic* traffic) {
       Need now = need;
+      for (const auto* list : {&a.operands, &a.results})
+        for (const Bytes& b : *list) traffic->bytes += b.size;
       traffic->far_bytes = move_through(a, capacity, cache);
       traffic->flops = flops;
       now.far_bytes = static_cast<double>(traffic->far_bytes);
@@ -109,8 +113,11 @@ std::unique_ptr<LoadedKernel> load_kernel(const sdk::WordCatcher& catcher, const
                                           const regie_kernel_image& image) {
   const std::string_view format = sdk::sv(image.format);
   if (format == kAicpuFormat) return std::make_unique<AicpuKernel>(catcher, settings, image);
-  throw Failure(REGIE_UNSUPPORTED, "the simulator runs kernels of the format " + std::string(kAicpuFormat) +
-                                       ", not '" + std::string(format) + "'");
+#if REGIE_SIMULATOR_TILE
+  if (format == REGIE_TILE_FORMAT) return load_tile_kernel(settings, image);
+#endif
+  throw Failure(REGIE_UNSUPPORTED, "the simulator runs kernels of the formats " + std::string(kAicpuFormat) +
+                                       " and " + REGIE_TILE_FORMAT + ", not '" + std::string(format) + "'");
 }
 
 }  // namespace regie::simulator

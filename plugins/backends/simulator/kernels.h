@@ -29,10 +29,18 @@ struct LaunchArguments {
   void* scratch = nullptr;
 };
 
-// What a launch did to the memory system, for its record.
+// What one pipe of a core did, ns from when the engine began to work, the device to itself.
+struct Part {
+  uint32_t pipe;
+  double begin, end;
+};
+
+// What a launch did, for its record.
 struct Traffic {
+  bool want_parts = false;
   uint64_t bytes = 0, far_bytes = 0;
   double flops = 0;
+  std::vector<Part> parts;
 };
 
 class Executable {
@@ -40,6 +48,12 @@ class Executable {
   virtual ~Executable() = default;
   virtual EngineKind engine() const = 0;
   virtual uint64_t scratch_bytes() const = 0;
+  // What a launch reads that it has not written itself, and what it writes, scratch left out.
+  virtual void accesses(const LaunchArguments& arguments, std::vector<Bytes>* reads,
+                        std::vector<Bytes>* writes) const {
+    *reads = arguments.operands;
+    *writes = arguments.results;
+  }
   // Computes the results. OK, or the failure with its words.
   virtual regie_status run(const LaunchArguments& arguments, std::string* words) = 0;
   // What it costs to run it now, with the cache as it is; leaves there what the launch leaves. May be asked

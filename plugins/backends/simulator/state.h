@@ -19,6 +19,10 @@
 
 namespace regie::simulator {
 
+// Of an AI Core, in the order of REGIE_TILE_LOAD ...
+inline constexpr regie_str kPipes[] = {sdk::lit("load"), sdk::lit("move"), sdk::lit("cube"),
+                                       sdk::lit("vector"), sdk::lit("store")};
+
 struct Work {
   enum Kind { kLaunch, kCopy, kCall, kSignal, kWait } kind = kLaunch;
   regie_executable* executable = nullptr;
@@ -55,6 +59,9 @@ struct regie_device {
   regie_device(const regie_host* h, const regie_config* params);
   void pump();  // does what can be done
   uint32_t lane(uint32_t engine, uint32_t unit) const;
+  uint32_t pipe_lane(uint32_t pipe) const {
+    return static_cast<uint32_t>(lanes.size() - std::size(kPipes) + pipe);
+  }
 
   const regie_host* host;
   regie::sdk::WordCatcher catcher;

@@ -11,6 +11,10 @@ using regie::sdk::Failure;
 
 namespace {
 
+constexpr size_t kKeptSignals = 1 << 16;  // of a fence: who waits for an older one learns more than it may
+
+Ns whole(double ns) { return static_cast<Ns>(std::llround(ns)); }
+
 // A launch, a copy or a call of the host, as the clock sees it. It outlives the executable, not the stream.
 class Simulated final : public Task {
  public:
@@ -25,9 +29,10 @@ class Simulated final : public Task {
 
   Need begin() override {
     if (cost) {
-      for (const auto* list : {&arguments_.operands, &arguments_.results})
-        for (const Bytes& b : *list) traffic.bytes += b.size;
-      return cost(arguments_, stream_.device->cache, &traffic);
+      traffic.want_parts = stream_.record.on && tag_ != 0;
+      Need need = cost(arguments_, stream_.device->cache, &traffic);
+      alone_ns_ = need.run_ns;
+      return need;
     }
     if (overwritten.size) stream_.device->cache.drop(overwritten.at, overwritten.size);
     return fixed;
@@ -53,6 +58,12 @@ class Simulated final : public Task {
     r.far_bytes = traffic.far_bytes;
     r.flops = traffic.flops;
     stream_.record.tasks.push_back(r);
+    // Who shares the memory with others takes longer: its parts alike.
+    const double stretch = alone_ns_ > 0 ? static_cast<double>(t.ran - t.run) / alone_ns_ : 1;
+    for (const Part& p : traffic.parts)
+      stream_.record.slices.push_back({tag_, stream_.device->pipe_lane(p.pipe), 0,
+                                       t.run + whole(p.begin * stretch), t.run + whole(p.end * stretch),
+                                       kPipes[p.pipe]});
   }
 
  private:
@@ -60,11 +71,8 @@ class Simulated final : public Task {
   const LaunchArguments arguments_;
   uint64_t *begin_ns_, *end_ns_;
   const uint64_t tag_;
+  double alone_ns_ = 0;
 };
-
-constexpr size_t kKeptSignals = 1 << 16;  // of a fence: who waits for an older one learns more than it may
-
-Ns whole(double ns) { return static_cast<Ns>(std::llround(ns)); }
 
 uintptr_t address(const void* p) { return reinterpret_cast<uintptr_t>(p); }
 
@@ -174,11 +182,13 @@ bool regie_stream::check(const Work& w, const Access& by, std::string* why) {
     *why = std::move(problem);
     return why->empty();
   };
-  for (const Bytes& b : w.arguments.operands)
+  std::vector<Bytes> reads, writes;
+  w.executable->run->accesses(w.arguments, &reads, &writes);
+  for (const Bytes& b : reads)
     if (!fine(accesses.read(b.at, b.size, by, knows))) return false;
   if (w.scratch_bytes && !fine(accesses.spoil(address(w.arguments.scratch), w.scratch_bytes, by, knows)))
     return false;
-  for (const Bytes& b : w.arguments.results)
+  for (const Bytes& b : writes)
     if (!fine(accesses.write(b.at, b.size, by, knows))) return false;
   return true;
 }

@@ -82,7 +82,8 @@ REGIE_API regie_port regie_model_output(const regie_model* model, size_t index);
  * model. */
 REGIE_API const char* regie_model_report(const regie_model* model);
 
-/* Options: threads, timeout-ms, plugin-path. */
+/* Options: threads, timeout-ms, plugin-path, device-set ("npu.mode=sink", may be repeated: a parameter of one
+ * of the model's devices instead of what its target says). */
 REGIE_API regie_status regie_session_create(const regie_model* model, const regie_option* options,
                                             size_t option_count, regie_session** session);
 REGIE_API void regie_session_release(regie_session* session);
@@ -120,6 +121,14 @@ REGIE_API regie_status regie_context_set_profiling(regie_context* context, uint3
 /* The tasks of the last run that was timed, in the order in which they were issued; gives their number. Valid
  * until the context's next run. */
 REGIE_API size_t regie_context_task_times(regie_context* context, const regie_task_time** times);
+/* JSON: what devices with a clock of their own (simulators) tell of that run, in nanoseconds of that clock: a
+ * list of `streams`, each with its `device` and `stream`, the device's `lanes` (engines and their parts), and
+ *   tasks   `time`: the index in regie_context_task_times; `issue`, `issued`: the host handed it over;
+ * `free`: what was before it had ended; `ready`: the stream could start it; `event`: what it waited for had
+ *           come; `begin`, `end`; `run`, `ran`: the engine `lane` computed; `bytes`, `far_bytes` (of the
+ * memory behind the caches), `flops` slices  what a part of an engine did waits   the host waited for this
+ * stream Valid until the context's next run. */
+REGIE_API const char* regie_context_device_times(regie_context* context);
 
 /* Called as a compile goes on, on the thread that compiles: what is being done, `done` of `total` (0: not
  * known). Process wide; NULL: nobody is told. */

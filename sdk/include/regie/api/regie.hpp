@@ -159,6 +159,8 @@ class Context {
     const size_t count = regie_context_task_times(get(), &times);
     return {times, count};
   }
+  // JSON, see regie_context_device_times.
+  std::string device_times() { return regie_context_device_times(get()); }
   regie_context* get() const { return context_.get(); }
 
  private:

@@ -1,0 +1,198 @@
+#include "cli/device_times.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace regie::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string line(const char* format, auto... values) {
+  char text[512];
+  std::snprintf(text, sizeof text, format, values...);
+  return text;
+}
+
+double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
+
+std::string origin_of(const TaskInfo& info) {
+  if (info.origins.empty()) return info.name;
+  return info.origins[0] +
+         (info.origins.size() > 1 ? " + " + std::to_string(info.origins.size() - 1) + " more" : "");
+}
+
+}  // namespace
+
+std::vector<StreamTimes> read_device_times(const char* text) {
+  std::vector<StreamTimes> streams;
+  const Json all = Json::parse(text);
+  for (const Json& s : all.at("streams")) {
+    StreamTimes& to = streams.emplace_back();
+    to.device = s.at("device");
+    to.stream = s.at("stream");
+    for (const Json& l : s.at("lanes")) to.lanes.push_back({l.at("name"), l.at("engine")});
+    for (const Json& t : s.at("tasks"))
+      to.tasks.push_back({t.at("time"), t.at("issue"), t.at("issued"), t.at("free"), t.at("ready"),
+                          t.at("event"), t.at("begin"), t.at("run"), t.at("ran"), t.at("end"), t.at("bytes"),
+                          t.at("far_bytes"), t.at("flops"), t.value("lane", int64_t{-1})});
+    for (const Json& p : s.at("slices"))
+      to.slices.push_back({p.at("time"), p.at("lane"), p.at("begin"), p.at("end"), p.at("name")});
+    for (const Json& w : s.at("waits")) to.waits.push_back({w.at("begin"), w.at("end")});
+  }
+  return streams;
+}
+
+std::map<uint32_t, Extent> extents(const std::vector<StreamTimes>& streams) {
+  std::map<uint32_t, Extent> found;
+  for (const StreamTimes& s : streams) {
+    if (s.tasks.empty()) continue;
+    Extent& e = found[s.device];
+    for (const auto& t : s.tasks) {
+      e.begin = std::min(e.begin, t.issue);
+      e.end = std::max(e.end, t.end);
+    }
+    for (const auto& w : s.waits) e.end = std::max(e.end, w.end);
+  }
+  return found;
+}
+
+Gap gap_before(const StreamTimes::Task& t, uint64_t run_begin) {
+  Gap gap;
+  // What was before the run is none of its gaps.
+  uint64_t at = std::max(t.free, run_begin);
+  const auto until = [&](uint64_t time, double* part) {
+    const uint64_t end = std::min(time, t.begin);
+    if (end <= at) return;
+    *part += static_cast<double>(end - at);
+    at = end;
+  };
+  until(t.ready, &gap.launch);
+  until(t.issued, &gap.host);
+  until(t.event, &gap.event);
+  until(t.begin, &gap.engine);
+  return gap;
+}
+
+void DeviceSummaries::add(const Tasks& tasks, const std::vector<regie_task_time>& times,
+                          const std::vector<StreamTimes>& streams) {
+  const auto extent = extents(streams);
+  for (const auto& [device, e] : extent) {
+    devices_[device].name = tasks.devices[device];
+    devices_[device].ns += static_cast<double>(e.end - e.begin);
+  }
+  for (const StreamTimes& s : streams) {
+    if (s.tasks.empty()) continue;
+    Device& d = devices_[s.device];
+    Stream& to = d.streams[s.stream];
+    for (const auto& w : s.waits) d.host_wait += static_cast<double>(w.end - w.begin);
+    for (const auto& t : s.tasks) {
+      const TaskInfo& info = tasks.of(times[t.time]);
+      const auto ns = static_cast<double>(t.end - t.begin);
+      const Gap gap = gap_before(t, extent.at(s.device).begin);
+      to.tasks += 1;
+      to.busy += ns;
+      to.gap.launch += gap.launch;
+      to.gap.host += gap.host;
+      to.gap.event += gap.event;
+      to.gap.engine += gap.engine;
+      d.duration += ns;
+      if (info.kind == "copy") {
+        d.copies += 1;
+        d.copied_bytes += static_cast<double>(t.bytes);
+      } else {
+        d.launches += 1;
+        d.bytes += static_cast<double>(t.bytes);
+        d.far_bytes += static_cast<double>(t.far_bytes);
+      }
+      if (t.lane >= 0) {
+        auto& engine = d.engines[static_cast<size_t>(t.lane)];
+        engine.first = s.lanes.at(static_cast<size_t>(t.lane)).name;
+        engine.second += static_cast<double>(t.ran - t.begin);
+      }
+      TimeShares::Share& share = d.origins[info.kind == "copy" ? "copies" : origin_of(info)];
+      share.ns += ns;
+      ++share.calls;
+    }
+  }
+}
+
+nlohmann::ordered_json DeviceSummaries::json(double runs) const {
+  Json list = Json::array();
+  for (const auto& [number, d] : devices_) {
+    Json engines = Json::array(), streams = Json::array(), origins = Json::array();
+    for (const auto& [lane, e] : d.engines)
+      engines.push_back({{"name", e.first},
+                         {"busy_us", e.second / 1e3 / runs},
+                         {"idle_us", (d.ns - e.second) / 1e3 / runs},
+                         {"busy_share", d.ns > 0 ? e.second / d.ns : 0.0}});
+    double tasks = 0, wait = 0;
+    for (const auto& [stream, s] : d.streams) {
+      streams.push_back({{"stream", stream},
+                         {"tasks", s.tasks / runs},
+                         {"busy_us", s.busy / 1e3 / runs},
+                         {"gap_us",
+                          {{"launch", s.gap.launch / 1e3 / runs},
+                           {"host", s.gap.host / 1e3 / runs},
+                           {"event", s.gap.event / 1e3 / runs},
+                           {"engine", s.gap.engine / 1e3 / runs}}}});
+      tasks += s.tasks;
+      wait += s.gap.all();
+    }
+    for (const auto& [name, share] : ranked(d.origins))
+      origins.push_back({{"name", name}, {"tasks", share.calls}, {"us", share.ns / 1e3 / runs}});
+    list.push_back({{"device", d.name},
+                    {"run_us", d.ns / 1e3 / runs},
+                    {"launches", d.launches / runs},
+                    {"copies", d.copies / runs},
+                    {"copied_bytes", d.copied_bytes / runs},
+                    {"bytes", d.bytes / runs},
+                    {"far_bytes", d.far_bytes / runs},
+                    {"task_duration_us", tasks > 0 ? d.duration / 1e3 / tasks : 0.0},
+                    {"task_wait_us", tasks > 0 ? wait / 1e3 / tasks : 0.0},
+                    {"host_wait_us", d.host_wait / 1e3 / runs},
+                    {"engines", std::move(engines)},
+                    {"streams", std::move(streams)},
+                    {"by_source", std::move(origins)}});
+  }
+  return list;
+}
+
+std::string DeviceSummaries::text(double runs) const {
+  std::string out;
+  for (const auto& [number, d] : devices_) {
+    double tasks = 0, wait = 0;
+    for (const auto& [stream, s] : d.streams) {
+      tasks += s.tasks;
+      wait += s.gap.all();
+    }
+    out += line("\nsimulated time of %s\n", d.name.c_str());
+    out += line("  a run      %.3f us: %.0f launches, %.0f copies, %.0f bytes; the host waits %.3f us\n",
+                d.ns / 1e3 / runs, d.launches / runs, d.copies / runs, d.copied_bytes / runs,
+                d.host_wait / 1e3 / runs);
+    out += line("  a task     duration %.3f us, wait %.3f us (mean)\n",
+                tasks > 0 ? d.duration / 1e3 / tasks : 0.0, tasks > 0 ? wait / 1e3 / tasks : 0.0);
+    out += line("  moved      %.0f bytes by launches, %.0f of them past the cache\n", d.bytes / runs,
+                d.far_bytes / runs);
+    for (const auto& [lane, e] : d.engines)
+      out += line("  %-22s busy %12.3f us (%5.1f %%), idle %12.3f us\n", e.first.c_str(),
+                  e.second / 1e3 / runs, percent(e.second, d.ns), (d.ns - e.second) / 1e3 / runs);
+    for (const auto& [stream, s] : d.streams)
+      out += line(
+          "  stream %-3u %5.0f tasks  busy %12.3f us; gaps: launch %.3f, host %.3f, event %.3f, engine busy "
+          "%.3f us\n",
+          stream, s.tasks / runs, s.busy / 1e3 / runs, s.gap.launch / 1e3 / runs, s.gap.host / 1e3 / runs,
+          s.gap.event / 1e3 / runs, s.gap.engine / 1e3 / runs);
+    constexpr size_t kMost = 12;
+    const auto list = ranked(d.origins);
+    for (size_t i = 0; i < list.size() && i < kMost; ++i)
+      out += line("  %5.1f %%  %12.3f us  x%-5.0f ", percent(list[i].second.ns, d.duration),
+                  list[i].second.ns / 1e3 / runs, static_cast<double>(list[i].second.calls) / runs) +
+             list[i].first + "\n";
+    if (list.size() > kMost) out += line("  and %zu more\n", list.size() - kMost);
+  }
+  return out;
+}
+
+}  // namespace regie::cli

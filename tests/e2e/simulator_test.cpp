@@ -1,0 +1,176 @@
+// Models on simulated accelerators: answers against ONNX Runtime's, simulated times that are functions of the
+// model and the target alone, and the arithmetic of their profiles.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "regie/api/regie.hpp"
+#include "regie_test_paths.h"
+#include "support/api_model.h"
+#include "support/process.h"
+
+namespace regie::test {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+
+const std::string kFolder = std::string(REGIE_TEST_MODELS_DIR) + "/digits/";
+
+class SimulatorTarget : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(SimulatorTarget, DigitsAreReadAsByOnnxRuntime) {
+  const Tensor images = load_npy(kFolder + "images.npy"), scores = load_npy(kFolder + "ort_scores.npy");
+  const ModelPtr model = compile_file(kFolder + "digits.onnx", {{"target", GetParam()}});
+  ASSERT_TRUE(model) << regie_last_error();
+  Runner runner(model);
+  ASSERT_TRUE(runner.ready()) << regie_last_error();
+  const Tensor got = runner.run({{"x", images}}).at("scores");
+  ASSERT_EQ(got.count(), scores.count());
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < static_cast<size_t>(got.count()); ++i) {
+    difference += std::pow(element(got, i) - element(scores, i), 2);
+    norm += std::pow(element(scores, i), 2);
+  }
+  EXPECT_LE(std::sqrt(difference / norm), 5e-3) << "relative L2";
+  for (int64_t row = 0; row < 360; ++row) {
+    const auto best = [&](const Tensor& t) {
+      const auto all = t.as<float>().subspan(static_cast<size_t>(row) * 10, 10);
+      return std::max_element(all.begin(), all.end()) - all.begin();
+    };
+    EXPECT_EQ(best(got), best(scores)) << "image " << row;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, SimulatorTarget,
+                         ::testing::Values("ascend310-sim", "ascend310p3-sim", "ascend910a-sim",
+                                           "ascend910b3-sim"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+// The record of the second run of a session, its clock's beginning taken off.
+Json record(const std::string& target, const api::Options& options = {}) {
+  static const std::vector<float> image(64, 0.5f);
+  const int64_t dims[] = {1, 1, 8, 8};
+  const regie_tensor x = api::tensor<float>(image, dims);
+  const api::Model model = api::Model::compile(kFolder + "digits.onnx", {{"target", target}});
+  api::Session session(model, options);
+  api::Context context = session.acquire();
+  context.run({&x, 1});
+  context.set_profiling(true);
+  context.run({&x, 1});
+  return Json::parse(context.device_times());
+}
+
+uint64_t length(const Json& record) {
+  uint64_t begin = UINT64_MAX, end = 0;
+  for (const Json& s : record.at("streams")) {
+    for (const Json& t : s.at("tasks")) begin = std::min(begin, t.at("issue").get<uint64_t>());
+    for (const Json& w : s.at("waits")) end = std::max(end, w.at("end").get<uint64_t>());
+  }
+  return end - begin;
+}
+
+TEST(SimulatorTimes, EqualSchedulesTakeEqualTimes) {
+  const Json once = record("ascend910a-sim");
+  ASSERT_FALSE(once.at("streams").empty());
+  ASSERT_GT(once.at("streams")[0].at("tasks").size(), 2u);
+  EXPECT_EQ(record("ascend910a-sim"), once);
+  EXPECT_EQ(record("ascend910a-sim", {{"device-set", "npu.numerics=off"}}), once);
+  EXPECT_NE(record("ascend310-sim"), once);
+}
+
+TEST(SimulatorTimes, ASunkModelIsIssuedOnce) {
+  const Json issued = record("ascend910a-sim"),
+             sunk = record("ascend910a-sim", {{"device-set", "npu.mode=sink"}});
+  EXPECT_LE(length(sunk), length(issued));
+  for (const Json& s : sunk.at("streams")) {
+    double spent = 0;
+    for (const Json& t : s.at("tasks"))
+      spent += static_cast<double>(t.at("issued").get<uint64_t>() - t.at("issue").get<uint64_t>());
+    EXPECT_EQ(spent, 5000) << "sink_launch_ns of the target, once";
+  }
+}
+
+TEST(SimulatorTimes, AnExpensiveHostMakesTheRunLonger) {
+  const Json cheap = record("ascend910a-sim", {{"device-set", "npu.issue_ns=0"}}),
+             dear = record("ascend910a-sim", {{"device-set", "npu.issue_ns=50000000"}});
+  const size_t tasks = dear.at("streams")[0].at("tasks").size();
+  // Host-bound: one issue after the other, and the last task behind the last of them.
+  EXPECT_GE(length(dear), 50'000'000 * tasks);
+  EXPECT_LT(length(dear), 50'000'000 * tasks + length(cheap));
+}
+
+TEST(SimulatorTimes, ParametersOfDevicesAreChecked) {
+  const api::Model model = api::Model::compile(kFolder + "digits.onnx", {{"target", "ascend910a-sim"}});
+  const auto words = [&](const char* setting) {
+    const regie_option option{"device-set", setting};
+    regie_session* session = nullptr;
+    EXPECT_EQ(regie_session_create(model.get(), &option, 1, &session), REGIE_INVALID_INPUT) << setting;
+    return std::string(regie_last_error());
+  };
+  EXPECT_THAT(words("npu0.mode=sink"), HasSubstr("cpu, npu"));
+  EXPECT_THAT(words("npu.mode"), HasSubstr("DEVICE.PARAMETER=VALUE"));
+  EXPECT_THAT(words("npu.mood=sink"), HasSubstr("mood"));
+  EXPECT_THAT(words("npu.mode=sunk"), HasSubstr("sunk"));
+}
+
+TEST(SimulatorTimes, MemoryThatIsTooSmallIsSaid) {
+  const ProcessResult r =
+      run_regie("run " + kFolder + "digits.onnx --target ascend910a-sim --input x=" + kFolder +
+                "digit_0.npy --device-set npu.memory_bytes=1024");
+  EXPECT_EQ(r.exit_code, 2);
+  EXPECT_THAT(r.err, HasSubstr("of 1024 left"));
+}
+
+TEST(SimulatorProfile, GapsAndBusyTimesAddUp) {
+  Scratch scratch;
+  const std::string trace = scratch.path("trace.json");
+  const ProcessResult r =
+      run_regie("profile " + kFolder + "digits.onnx --target ascend910a-sim --runs 2 --json -o " + trace);
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const Json all = Json::parse(r.out);
+  const Json& device = all.at("simulated").at(0);
+  EXPECT_EQ(device.at("device"), "npu (simulator)");
+  EXPECT_GE(device.at("launches").get<double>(), 1);
+  EXPECT_EQ(device.at("copies").get<double>(), 2) << "the image in, the scores out";
+  EXPECT_EQ(device.at("copied_bytes").get<double>(), 64 * 4 + 10 * 4);
+  double busy = 0, tasks = 0;
+  for (const Json& s : device.at("streams")) {
+    double stream = s.at("busy_us");
+    for (const auto& [cause, us] : s.at("gap_us").items()) stream += us.get<double>();
+    EXPECT_LE(stream, device.at("run_us").get<double>() + 1e-6);
+    busy += s.at("busy_us").get<double>();
+    tasks += s.at("tasks").get<double>();
+  }
+  EXPECT_NEAR(busy, device.at("task_duration_us").get<double>() * tasks, 1e-6 * busy);
+  double by_source = 0;
+  for (const Json& o : device.at("by_source")) by_source += o.at("us").get<double>();
+  EXPECT_NEAR(by_source, busy, 1e-6 * busy);
+  for (const Json& e : device.at("engines"))
+    EXPECT_NEAR(e.at("busy_us").get<double>() + e.at("idle_us").get<double>(),
+                device.at("run_us").get<double>(), 1e-6);
+
+  const Json events = Json::parse(slurp(trace)).at("traceEvents");
+  size_t lanes = 0, engine_slices = 0, arrows = 0;
+  for (const Json& e : events) {
+    if (e.at("ph") == "M" && e.at("args").at("name") == "device npu (simulator), simulated time") ++lanes;
+    if (e.at("ph") == "X") {
+      EXPECT_GE(e.at("dur").get<double>(), 0);
+      engine_slices += e.at("cat") == "engine";
+    }
+    arrows += e.at("ph") == "s";
+  }
+  EXPECT_EQ(lanes, 1u);
+  EXPECT_EQ(engine_slices, 2 * static_cast<size_t>(device.at("launches").get<double>() + 2));
+  EXPECT_GE(arrows, engine_slices);
+}
+
+}  // namespace
+}  // namespace regie::test
