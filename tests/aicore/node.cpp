@@ -272,8 +272,12 @@ std::optional<std::vector<double>> Node::run(const Chip& chip) {
     buffers.push_back(b);
   }
   cycles = task->run(buffers).cycles;
+  return value_of(0);
+}
+
+std::vector<double> Node::value_of(size_t result) const {
   std::vector<double> out;
-  const Value& y = results_[0];
+  const Value& y = results_[result];
   for (int64_t i = 0; i < product(y.dims); ++i) {
     if (y.elem == REGIE_F16) {
       uint16_t half;

@@ -45,6 +45,7 @@ class Node {
   // Verifies and runs the program; adds a failure to the test where the verifier finds a fault. Gives result
   // 0.
   std::optional<std::vector<double>> run(const Chip& chip);
+  std::vector<double> value_of(size_t result) const;  // of the last run
   // Of the last run.
   double cycles = 0, predicted = 0;
   std::string name;

@@ -239,6 +239,51 @@ TEST(Aicore, Transpositions) {
   }
 }
 
+// Parts along an axis: split, joined again, and one of them sliced.
+TEST(Aicore, Parts) {
+  const int64_t count = shapes(100);
+  for (int64_t i = 0; i < count && !HasFailure(); ++i) {
+    const uint64_t seed = static_cast<uint64_t>(27000 + i);
+    Random random(seed);
+    const Chip chip = any_chip(random);
+    const regie_elem elem = any_elem(random);
+    const int64_t rank = pick(random, 1, 4), axis = pick(random, 0, rank - 1), parts = pick(random, 1, 4);
+    std::vector<int64_t> dims, sizes;
+    for (int64_t d = 0; d < rank; ++d) dims.push_back(pick(random, 1, d + 1 == rank ? 900 : 12));
+    const auto a = static_cast<size_t>(axis);
+    dims[a] = 0;
+    for (int64_t k = 0; k < parts; ++k) sizes.push_back(pick(random, 1, axis + 1 == rank ? 300 : 20));
+    for (int64_t s : sizes) dims[a] += s;
+    const Array x = random_array(random, dims);
+    int64_t outer = 1, inner = 1;
+    for (size_t d = 0; d < dims.size(); ++d) (d < a ? outer : inner) *= d == a ? 1 : dims[d];
+    std::vector<Array> expected;
+    int64_t first = 0;
+    for (int64_t s : sizes) {
+      Array part{dims, {}};
+      part.dims[a] = s;
+      for (int64_t o = 0; o < outer; ++o)
+        for (int64_t e = 0; e < s * inner; ++e)
+          part.values.push_back(x.values[static_cast<size_t>((o * dims[a] + first) * inner + e)]);
+      first += s;
+      expected.push_back(std::move(part));
+    }
+    SCOPED_TRACE(words("parts", seed, dims, elem));
+    Node split("Split", elem), join("Concat", elem), slice("Slice", elem);
+    split.operand(x).attr("axis", axis);
+    for (const Array& part : expected) split.result(part.dims), join.operand(part);
+    join.attr("axis", axis - rank).result(dims);
+    const int64_t last = sizes.back();
+    slice.operand(x).integers({-last}).integers({INT64_MAX}).integers({axis}).result(expected.back().dims);
+    ASSERT_TRUE(split.run(chip));
+    for (size_t k = 0; k < expected.size(); ++k) EXPECT_EQ(split.value_of(k), expected[k].values) << k;
+    ASSERT_TRUE(join.run(chip));
+    EXPECT_EQ(join.value_of(0), x.values);
+    ASSERT_TRUE(slice.run(chip));
+    EXPECT_EQ(slice.value_of(0), expected.back().values);
+  }
+}
+
 struct Function {
   const char* op;
   double (*of)(double);

@@ -16,6 +16,7 @@ struct Family {
 };
 constexpr Family kFamilies[] = {
     {"AveragePool", lower_pooling},
+    {"Concat", lower_blocks},
     {"Conv", lower_convolution},
     {"Expand", lower_move},
     {"Gemm", lower_product},
@@ -29,7 +30,9 @@ constexpr Family kFamilies[] = {
     {"ReduceMean", lower_rows},
     {"ReduceMin", lower_rows},
     {"ReduceSum", lower_rows},
+    {"Slice", lower_blocks},
     {"Softmax", lower_rows},
+    {"Split", lower_blocks},
     {"Transpose", lower_move},
     {"regie.Attention", lower_attention},
     {"regie.FusedConv", lower_convolution},
@@ -84,8 +87,7 @@ Lowered lower(const Request& r) {
     if (f.op == r.op) return f.lower(r);
   if (r.op == "regie.Pointwise" || r.op == "Cast" || r.op == "Sum" || find_vector_op(r.op))
     return lower_elementwise(r);
-  if (r.op == "Gather" || r.op == "GatherND" || r.op == "GatherElements" || r.op == "ScatterND" ||
-      r.op == "Slice")
+  if (r.op == "Gather" || r.op == "GatherND" || r.op == "GatherElements" || r.op == "ScatterND")
     refuse("irregular moves of data");
   refuse("there is no tile program for " + std::string(r.op));
 }
