@@ -17,6 +17,8 @@
 namespace regie::test {
 namespace {
 
+constexpr char kCpusAlone[] = REGIE_TEST_SOURCE_DIR "/tests/support/cpus_alone.toml";
+
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -94,7 +96,7 @@ void expect_answers(api::Context& context, std::initializer_list<size_t> counts,
 
 TEST(RuntimeLateShapes, AnotherCountEachRun) {
   Scratch scratch;
-  for (const char* target : {"host_cpu", "host_and_null"})
+  for (const char* target : {"host_cpu", "host_and_null", kCpusAlone})
     for (const char* optimise : {"1", "0"}) {
       SCOPED_TRACE(std::string(target) + ", optimise " + optimise);
       const api::Model made = compile(kPick, {{"target", target}, {"optimise", optimise}});
@@ -110,7 +112,7 @@ TEST(RuntimeLateShapes, AnotherCountEachRun) {
 }
 
 TEST(RuntimeLateShapes, TwoThreadsWithContextsOfTheirOwn) {
-  for (const char* target : {"host_cpu", "host_and_null"}) {
+  for (const char* target : {"host_cpu", "host_and_null", kCpusAlone}) {
     const api::Model model = compile(kPick, {{"target", target}});
     api::Session session(model);
     std::vector<std::thread> threads;
@@ -188,7 +190,7 @@ TEST(RuntimeLateShapes, ASteadySizeIsNotPreparedAgain) {
 
 // Data that are too large to be a part of what kernels are kept by.
 TEST(RuntimeLateShapes, LargeOperandsTellShapes) {
-  for (const char* target : {"host_cpu", "host_and_null"}) {
+  for (const char* target : {"host_cpu", "host_and_null", kCpusAlone}) {
     const api::Model model = compile(R"(
 graph @large(%x: f32[3000]) -> (%y) {
   %flat: const i64[1] = [-1]
@@ -307,7 +309,7 @@ graph @declared(%c: f32[4]) -> (%n) {
 
 // Branches of one rank and other sizes.
 TEST(RuntimeLateShapes, BranchesOfOtherSizes) {
-  for (const char* target : {"host_cpu", "host_and_null"}) {
+  for (const char* target : {"host_cpu", "host_and_null", kCpusAlone}) {
     const api::Model model = compile(R"(
 graph @choose(%c: bool[], %x: f32[6]) -> (%y, %z) {
   %y = If(%c, %x) region @yes(%p: f32[6]) -> (%q) {

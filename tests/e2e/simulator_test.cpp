@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "regie/api/regie.hpp"
@@ -18,6 +19,7 @@ namespace {
 using Json = nlohmann::json;
 using testing::HasSubstr;
 
+const std::string kCpusAlone = std::string(REGIE_TEST_SOURCE_DIR) + "/tests/support/cpus_alone.toml";
 const std::string kFolder = std::string(REGIE_TEST_MODELS_DIR) + "/digits/";
 
 class SimulatorTarget : public ::testing::TestWithParam<const char*> {};
@@ -53,6 +55,66 @@ INSTANTIATE_TEST_SUITE_P(Of, SimulatorTarget,
                            std::erase(name, '-');
                            return name;
                          });
+
+// Operators of all kinds, control flow and shapes that the run tells among them: values are right, and no
+// task reads what nobody wrote or without the order that it needs.
+TEST(SimulatorAicpu, VariantsEqualOnnxRuntime) {
+  const std::string target = kCpusAlone, folder = std::string(REGIE_TEST_VARIANTS_DIR) + "/";
+  size_t models = 0;
+  for (const Json& v : Json::parse(slurp(folder + "variants.json"))) {
+    if (v["group"] == "refused") continue;
+    std::map<std::string, Tensor> inputs;
+    for (const auto& [name, file] : v["inputs"].items())
+      inputs.emplace(name, load_npy(folder + file.get<std::string>()));
+    for (const char* optimise : {"1", "0"}) {
+      SCOPED_TRACE(v["name"].get<std::string>() + (optimise[0] == '1' ? "" : ", not optimised"));
+      const ModelPtr model =
+          compile_file(folder + v["model"].get<std::string>(), {{"target", target}, {"optimise", optimise}});
+      EXPECT_TRUE(model) << regie_last_error();
+      if (!model) continue;
+      Runner runner(model);
+      EXPECT_TRUE(runner.ready()) << regie_last_error();
+      if (!runner.ready()) continue;
+      for (int again = 0; again < 2; ++again) {
+        auto out = runner.run(inputs);
+        EXPECT_EQ(runner.status(), REGIE_OK) << regie_last_error();
+        for (const auto& [name, file] : v["outputs"].items())
+          EXPECT_TRUE(close(out[name], load_npy(folder + file.get<std::string>()))) << "output " << name;
+      }
+    }
+    ++models;
+  }
+  EXPECT_GE(models, 80u);
+}
+
+// In double precision, which the AI Cores do not have.
+TEST(SimulatorAicpu, ElementwiseChainsKeepTheirRegion) {
+  Scratch scratch;
+  const std::string path = scratch.path("chain.rg");
+  std::ofstream(path) << "graph @chain(%x: f64[2,3], %b: f64[3]) -> (%y) {\n"
+                         "  %two: const f64[] = 2.0\n"
+                         "  %s: f64[2,3] = Sigmoid(%x)\n"
+                         "  %d: f64[2,3] = Mul(%s, %two)\n"
+                         "  %y: f64[2,3] = Add(%d, %b)\n"
+                         "}\n";
+  const api::Model model = api::Model::compile(path, {{"target", "ascend910a-sim"}});
+  const Json plan = Json::parse(model.plan());
+  size_t fused = 0;
+  for (const Json& kernel : plan.at("kernels")) fused += kernel.at("name") == "aicpu regie.Pointwise";
+  EXPECT_EQ(fused, 1u) << plan.at("kernels");
+  const std::vector<double> x{-2, -1, 0, 0.5, 1, 3}, b{0.25, -4, 1e6};
+  const int64_t x_dims[] = {2, 3}, b_dims[] = {3};
+  const regie_tensor inputs[] = {api::tensor<double>(x, x_dims), api::tensor<double>(b, b_dims)};
+  api::Session session(model);
+  api::Context context = session.acquire();
+  const std::vector<regie_tensor> outputs = context.run(inputs);
+  ASSERT_EQ(outputs[0].bytes, 48u);
+  for (size_t i = 0; i < 6; ++i) {
+    const double expected = 2 / (1 + std::exp(-x[i])) + b[i % 3];
+    EXPECT_NEAR(static_cast<const double*>(outputs[0].data)[i], expected,
+                1e-12 * std::max(1.0, std::fabs(expected)));
+  }
+}
 
 // The record of the second run of a session, its clock's beginning taken off.
 Json record(const std::string& target, const api::Options& options = {}) {

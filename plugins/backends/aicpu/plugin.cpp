@@ -12,6 +12,7 @@
 #include "regie/op_blob.hpp"
 #include "regie/operator_work.hpp"
 #include "regie/reference_kernel.hpp"
+#include "regie/region_blob.hpp"
 #include "regie_digests.h"
 
 using regie::sdk::Failure;
@@ -44,7 +45,7 @@ uint64_t try_kernel(const regie_engine& e, const regie_graph* graph, const regie
                     const regie_engine_shapes& shapes) {
   const auto refuse = [](std::string why) { throw Failure(REGIE_UNSUPPORTED, std::move(why)); };
   const std::string_view op = sv(node.op);
-  if (node.region_count) refuse("it has regions, which the kernel format cannot hold");
+  if (node.region_count > 1) refuse("it has several regions, which the kernel format cannot hold");
   const auto fits = [&](const uint32_t* values, uint32_t count) {
     for (uint32_t i = 0; i < count; ++i) {
       if (values[i] == REGIE_NONE) continue;
@@ -58,9 +59,14 @@ uint64_t try_kernel(const regie_engine& e, const regie_graph* graph, const regie
   const auto reference = regie::sdk::find_reference(e.catcher, op);
   if (!reference) refuse("no plug-in has a reference kernel for " + std::string(op));
   if (reference->flags() & REGIE_OP_DYNAMIC_RESULT) refuse("a result's shape is known only after it has run");
+  if (node.region_count) {
+    regie::sdk::BlobWriter trial;
+    regie::sdk::write_region(trial, *graph, node.regions[0]);
+  }
   if (untried(node, shapes)) return 0;
   return regie::sdk::ReferenceKernel(e.catcher, *reference, op, {node.attrs, node.attrs + node.attr_count},
-                                     shapes.operands, node.operand_count, shapes.results, node.result_count)
+                                     shapes.operands, node.operand_count, shapes.results, node.result_count,
+                                     graph, node.region_count ? node.regions[0] : REGIE_NONE)
       .scratch_bytes();
 }
 
@@ -70,10 +76,15 @@ regie_status create(uint32_t, const regie_host* host, const regie_config* params
 void destroy(regie_engine* engine) { delete engine; }
 
 // As the device counts it (docs/simulator.md), without what waits for others.
-double cost_ns(const regie::sdk::Accelerator& h, const regie_node& node, const regie_engine_shapes& shapes) {
+double cost_ns(const regie::sdk::Accelerator& h, const regie_graph& graph, const regie_node& node,
+               const regie_engine_shapes& shapes) {
+  uint32_t inside = 0;
+  if (node.region_count)
+    for (uint32_t n = graph.regions[node.regions[0]].first; n != REGIE_NONE; n = graph.nodes[n].next)
+      ++inside;
   const regie::sdk::OperatorWork work =
       regie::sdk::operator_work(sv(node.op), node.attrs, node.attr_count, shapes.operands, node.operand_count,
-                                shapes.results, node.result_count);
+                                shapes.results, node.result_count, std::max(inside, 1u));
   return h.dispatch_ns + h.hardware_start_ns + h.aicpu_start_ns + h.completion_ns + h.gap_ns +
          std::max(work.flops / h.aicpu_flops_per_ns, work.bytes() / h.aicpu_bytes_per_ns);
 }
@@ -82,7 +93,7 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
                  regie_answer* answer) {
   return regie::sdk::guard(e->host, [&] {
     *answer = {};
-    answer->cost_ns = cost_ns(e->hardware, graph->nodes[node], *shapes);
+    answer->cost_ns = cost_ns(e->hardware, *graph, graph->nodes[node], *shapes);
     try {
       try_kernel(*e, graph, graph->nodes[node], *shapes);
       answer->can = 1;
@@ -112,7 +123,9 @@ regie_status compile(regie_engine* e, const regie_engine_compile* request) {
     const regie_node& node = request->graph->nodes[request->node];
     const uint64_t scratch_bytes = try_kernel(*e, request->graph, node, request->shapes);
     regie::sdk::BlobWriter out;
-    regie::sdk::write_op(out, sv(node.op), node.attrs, node.attr_count, node.region_count);
+    regie::sdk::write_op(out, sv(node.op), node.attrs, node.attr_count);
+    out.put(node.region_count);
+    if (node.region_count) regie::sdk::write_region(out, *request->graph, node.regions[0]);
     const std::string blob = out.take(), name = "aicpu " + std::string(sv(node.op));
     regie_kernel k{};
     k.struct_size = sizeof k;

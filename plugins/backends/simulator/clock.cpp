@@ -51,7 +51,7 @@ uint32_t Clock::add_stream() { return take_slot(streams_); }
 
 void Clock::remove_stream(uint32_t stream) {
   Stream& s = streams_[stream];
-  while (s.running && step(kNever)) {
+  while (!s.queue.empty() && step(kNever)) {
   }
   s.queue.clear();
   s.gone = true;

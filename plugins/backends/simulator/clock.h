@@ -64,7 +64,8 @@ class Clock {
   Clock(const regie::sdk::Accelerator& parameters, bool sink);
 
   uint32_t add_stream();
-  void remove_stream(uint32_t stream);  // what is on it is dropped; the number may be given again
+  // What is on it ends first, unless it waits for what nobody hands over. The number may be given again.
+  void remove_stream(uint32_t stream);
   uint32_t add_fence();
   void remove_fence(uint32_t fence);
 

@@ -19,11 +19,7 @@ regie_device::regie_device(const regie_host* h, const regie_config* params)
       settings(read_settings(params)),
       clock(settings.hardware, settings.sink),
       cache(static_cast<uint64_t>(settings.hardware.l2_bytes)) {
-#if REGIE_SIMULATOR_TILE
   static constexpr regie_str formats[] = {regie::sdk::lit(kAicpuFormat), regie::sdk::lit(REGIE_TILE_FORMAT)};
-#else
-  static constexpr regie_str formats[] = {regie::sdk::lit(kAicpuFormat)};
-#endif
   const regie::sdk::Accelerator& hw = settings.hardware;
   space = {regie::sdk::lit("device memory"), 0, 512, static_cast<uint64_t>(hw.memory_bytes)};
   description.struct_size = sizeof description;

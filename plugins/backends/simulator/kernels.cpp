@@ -6,6 +6,7 @@
 #include "regie/op_blob.hpp"
 #include "regie/c/tile.h"
 #include "regie/operator_work.hpp"
+#include "regie/region_blob.hpp"
 #include "tile_kernel.h"
 
 namespace regie::simulator {
@@ -33,18 +34,20 @@ uint64_t move_through(const LaunchArguments& a, uint64_t capacity, Cache& cache)
 
 class AicpuRun final : public Executable {
  public:
-  AicpuRun(const sdk::WordCatcher& catcher, const sdk::OpBlob& op, const Settings& settings,
-           const PrepareRequest& r)
+  AicpuRun(const sdk::WordCatcher& catcher, const sdk::OpBlob& op, const sdk::RegionBlob* region,
+           const Settings& settings, const PrepareRequest& r)
       : catcher_(catcher),
         settings_(settings),
         operands_(r.operands, r.operands + r.operand_count),
         results_(r.results, r.results + r.result_count),
         work_(sdk::operator_work(op.op(), op.attrs().data(), static_cast<uint32_t>(op.attrs().size()),
-                                 r.operands, r.operand_count, r.results, r.result_count)) {
+                                 r.operands, r.operand_count, r.results, r.result_count,
+                                 region ? std::max(region->graph()->node_count, 1u) : 1)) {
     const auto reference = sdk::find_reference(catcher, op.op());
     if (!reference) throw Failure(REGIE_NOT_FOUND, "no plug-in has a reference kernel for " + op.op());
     kernel_.emplace(catcher, *reference, op.op(), op.attrs(), r.operands, r.operand_count, r.results,
-                    r.result_count);
+                    r.result_count, region ? region->graph() : nullptr,
+                    region ? region->region() : REGIE_NONE);
     dims_.reserve(operands_.size() + results_.size());
     for (auto* list : {&operands_, &results_})
       for (regie_tensor& t : *list) {
@@ -95,16 +98,20 @@ class AicpuKernel final : public LoadedKernel {
       : catcher_(catcher), settings_(settings) {
     sdk::BlobReader in(image.blob, image.blob_size, "kernel of format " + std::string(kAicpuFormat));
     op_ = sdk::read_op(in);
+    const auto regions = in.get<uint32_t>();
+    if (regions > 1) in.corrupt("an operator has at most one region here");
+    if (regions) region_ = std::make_unique<sdk::RegionBlob>(in);
     in.finish();
   }
   std::unique_ptr<Executable> prepare(const PrepareRequest& request) const override {
-    return std::make_unique<AicpuRun>(catcher_, op_, settings_, request);
+    return std::make_unique<AicpuRun>(catcher_, op_, region_.get(), settings_, request);
   }
 
  private:
   const sdk::WordCatcher& catcher_;
   const Settings& settings_;
   sdk::OpBlob op_;
+  std::unique_ptr<sdk::RegionBlob> region_;
 };
 
 }  // namespace
@@ -113,9 +120,7 @@ std::unique_ptr<LoadedKernel> load_kernel(const sdk::WordCatcher& catcher, const
                                           const regie_kernel_image& image) {
   const std::string_view format = sdk::sv(image.format);
   if (format == kAicpuFormat) return std::make_unique<AicpuKernel>(catcher, settings, image);
-#if REGIE_SIMULATOR_TILE
   if (format == REGIE_TILE_FORMAT) return load_tile_kernel(settings, image);
-#endif
   throw Failure(REGIE_UNSUPPORTED, "the simulator runs kernels of the formats " + std::string(kAicpuFormat) +
                                        " and " + REGIE_TILE_FORMAT + ", not '" + std::string(format) + "'");
 }

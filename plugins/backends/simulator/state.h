@@ -60,7 +60,7 @@ struct regie_device {
   void pump();  // does what can be done
   uint32_t lane(uint32_t engine, uint32_t unit) const;
   uint32_t pipe_lane(uint32_t pipe) const {
-    return static_cast<uint32_t>(lanes.size() - std::size(kPipes) + pipe);
+    return static_cast<uint32_t>(lanes.size() - std::size(regie::simulator::kPipes) + pipe);
   }
 
   const regie_host* host;

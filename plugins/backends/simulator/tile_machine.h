@@ -71,13 +71,16 @@ struct TileRun {
   bool timeline = false;
 };
 
+// When the verifier runs: it takes longer than to time a program. Nothing is computed before it has.
+enum class Verify : uint8_t { now, when_needed };
+
 class TileTask {
  public:
   // Throws sdk::Failure: CORRUPT for damaged bytes, UNSUPPORTED if the machine has less than the program was
   // compiled for, INVALID_INPUT if the verifier finds a fault, with its text. `name` is of the node or task,
   // for messages.
   static std::shared_ptr<const TileTask> prepare(std::string_view blob, const TileMachine& machine,
-                                                 std::string_view name);
+                                                 std::string_view name, Verify verify = Verify::now);
 
   const tile::Program& program() const;
   // What the program reads before it writes it itself, and writes, by global buffer: for the device's checks

@@ -45,7 +45,7 @@ struct Accelerator {
   double dispatch_ns = 150, hardware_start_ns = 50, software_start_ns = 1000, completion_ns = 500, gap_ns = 100,
          event_ns = 500;
   // Copies, each way one engine, and inside the device.
-  double copy_start_ns = 3000, copy_in_bytes_per_ns = 24, copy_out_bytes_per_ns = 24, copy_inside_bytes_per_ns = 400;
+  double copy_start_ns = 3000, copy_in_bytes_per_ns = 24, copy_out_bytes_per_ns = 24, copy_inside_bytes_per_ns = 409.6;
 };
 
 struct AcceleratorKey {

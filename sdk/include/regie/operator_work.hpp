@@ -73,10 +73,11 @@ inline constexpr double kElementFlops = 4;  // of an element by any other operat
 
 }  // namespace work
 
-// Dimensions that are not known count as one. Absent operands and results have elem UNKNOWN.
+// Dimensions that are not known count as one. Absent operands and results have elem UNKNOWN. `inside`: how many
+// operators its region has, where it has one.
 inline OperatorWork operator_work(std::string_view op, const regie_attr* attrs, uint32_t attr_count,
                                   const regie_tensor* operands, uint32_t operand_count, const regie_tensor* results,
-                                  uint32_t result_count) {
+                                  uint32_t result_count, uint32_t inside = 1) {
   using work::Kind;
   const auto there = [](const regie_tensor& t) { return t.elem != REGIE_ELEM_UNKNOWN; };
   const auto count = [&](const regie_tensor& t) {
@@ -99,7 +100,7 @@ inline OperatorWork operator_work(std::string_view op, const regie_attr* attrs, 
     made = std::max(made, count(results[i]));
   }
   elements = std::max(elements, made);
-  w.flops = work::kElementFlops * elements;
+  w.flops = work::kElementFlops * elements * inside;
   const auto* entry = std::find_if(std::begin(work::kEntries), std::end(work::kEntries),
                                    [&](const work::Entry& e) { return e.op == op; });
   if (entry == std::end(work::kEntries) || operand_count <= entry->weights || !there(operands[entry->weights]) ||

@@ -80,10 +80,11 @@ inline void check_bytes(const regie_tensor* tensors, uint32_t count, const char*
 // A prepared kernel. `operands` and `results` are read during the construction only.
 class ReferenceKernel {
  public:
-  // Throws the kernel's failure with its words.
+  // Throws the kernel's failure with its words. `graph` and `region`: of an operator that has one.
   ReferenceKernel(const WordCatcher& catcher, const ReferenceOp& op, std::string_view name,
                   const std::vector<regie_attr>& attrs, const regie_tensor* operands, uint32_t operand_count,
-                  const regie_tensor* results, uint32_t result_count)
+                  const regie_tensor* results, uint32_t result_count, const regie_graph* graph = nullptr,
+                  uint32_t region = REGIE_NONE)
       : op_(op) {
     check_bytes(operands, operand_count, "operand");
     check_bytes(results, result_count, "result");
@@ -96,6 +97,11 @@ class ReferenceKernel {
     request.attrs = attrs.data();
     request.operands = operands;
     request.results = results;
+    if (region != REGIE_NONE) {
+      request.graph = graph;
+      request.regions = &region;
+      request.region_count = 1;
+    }
     regie_status code = op.table->prepare(op.index, catcher.host(), &request, &state_, &scratch_bytes_);
     if (code != REGIE_OK) throw Failure(code, std::string(name) + ": " + catcher.take());
   }
