@@ -1,6 +1,7 @@
 #include "regie/tile/codec.h"
 
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <map>
 
@@ -72,7 +73,6 @@ std::string encode(const Program& p) {
   h.magic = REGIE_TILE_MAGIC;
   h.version = REGIE_TILE_VERSION;
   h.header_bytes = sizeof h;
-  h.checksum = crc32(body);
   h.cores = p.cores;
   h.l1 = p.chip.l1;
   h.l0a = p.chip.l0a;
@@ -85,7 +85,10 @@ std::string encode(const Program& p) {
   h.arg_count = arg_count;
   h.expression_count = static_cast<uint32_t>(numbers.size());
   h.term_count = term_count;
-  return std::string(reinterpret_cast<const char*>(&h), sizeof h) + body;
+  std::string bytes = std::string(reinterpret_cast<const char*>(&h), sizeof h) + body;
+  uint32_t sum = crc32(bytes);
+  std::memcpy(bytes.data() + offsetof(regie_tile_header, checksum), &sum, sizeof sum);
+  return bytes;
 }
 
 Program decode(std::string_view bytes) {
@@ -107,7 +110,9 @@ Program decode(std::string_view bytes) {
   if (h.instruction_count > REGIE_TILE_MAX_INSTRUCTIONS || h.gm_count > REGIE_TILE_MAX_GM)
     in.corrupt("it has too many instructions or global buffers");
   if (size != bytes.size()) in.corrupt("its size does not match its header");
-  if (h.checksum != crc32(bytes.substr(sizeof h))) in.corrupt("its checksum does not match");
+  std::string unsummed(bytes);
+  std::memset(unsummed.data() + offsetof(regie_tile_header, checksum), 0, sizeof h.checksum);
+  if (h.checksum != crc32(unsummed)) in.corrupt("its checksum does not match");
 
   Program p;
   p.cores = h.cores;

@@ -18,6 +18,7 @@ namespace {
 struct Mutant {
   Program program;
   std::string what;
+  size_t instruction = 0;
 };
 
 void expr_mutants(const Expr& e, std::vector<Expr>& out) {
@@ -60,6 +61,7 @@ void expr_mutants(const Expr& e, std::vector<Expr>& out) {
 std::vector<Mutant> mutants(const Program& p) {
   std::vector<Mutant> list;
   for (size_t n = 0; n < p.code.size(); ++n) {
+    size_t first = list.size();
     const tile::Instruction& i = p.code[n];
     const auto& info = *tile::instruction_info(i.op);
     std::string where = std::to_string(n) + " `" + tile::instruction_text(i) + "`";
@@ -69,7 +71,15 @@ std::vector<Mutant> mutants(const Program& p) {
     }
     for (size_t k = 0; k < i.args.size(); ++k) {
       std::vector<Expr> values;
-      expr_mutants(i.args[k], values);
+      bool bits = info.args[k].kind == tile::ArgKind::scalar || std::string(info.args[k].name) == "pad";
+      if (bits) {  // of a float: 1, 2, infinity; what is off by the last bit is lost in rounding
+        for (int64_t v : {int64_t{0x3c00}, int64_t{0x4000}, int64_t{0x7c00}})
+          values.push_back(info.args[k].kind == tile::ArgKind::scalar
+                               ? tile::scalar(static_cast<float>(half_value(static_cast<uint16_t>(v))))
+                               : Expr(v));
+      } else {
+        expr_mutants(i.args[k], values);
+      }
       for (const Expr& v : values) {
         if (v == i.args[k]) continue;
         list.push_back({p, where + " with " + info.args[k].name + " = " + tile::expr_text(v)});
@@ -85,6 +95,7 @@ std::vector<Mutant> mutants(const Program& p) {
         list.back().program.code[n].mode[k] = static_cast<uint8_t>(v);
       }
     }
+    for (; first < list.size(); ++first) list[first].instruction = n;
   }
   return list;
 }
@@ -95,11 +106,9 @@ std::vector<int64_t> essence(const tile::Concrete& c) {
   const auto& args = tile::instruction_info(c.op)->args;
   std::vector<int64_t> v{c.op, c.mode[0], c.mode[1], c.mode[2]};
   std::vector<tile::Region> regions;
-  bool flag = c.op == REGIE_TILE_OP_SET || c.op == REGIE_TILE_OP_WAIT || c.op == REGIE_TILE_OP_BARRIER;
-  if (!flag) {
-    tile::regions_of(c, regions);
-    if (regions.empty()) return {c.op};
-  }
+  // A flag orders and does nothing else: in a program that the verifier accepts, all that must be ordered is.
+  tile::regions_of(c, regions);
+  if (regions.empty()) return {c.op};
   v.insert(v.end(), c.arg, c.arg + args.size());
   int64_t* a = v.data() + 4;
   auto unless = [&](bool used, std::initializer_list<int> strides) {
@@ -188,9 +197,26 @@ std::vector<std::vector<int64_t>> essences(const Program& p) {
 }
 
 struct Count {
-  size_t mutants = 0, reported = 0, changed = 0, equivalent = 0, wasteful = 0;
+  size_t mutants = 0, reported = 0, changed = 0, equivalent = 0, wasteful = 0, padding = 0;
   std::vector<std::string> silent;
 };
+
+// The contents of rows that fill a fractal up, which no product takes in: a fill or an im2col that writes the
+// same bytes as before, and other inputs do not bring it to light either. Not a proof; such mutants are
+// counted apart.
+bool only_padding(Case c, const Mutant& m) {
+  uint16_t op = c.program.code[m.instruction].op;
+  if (op != REGIE_TILE_OP_FILL && op != REGIE_TILE_OP_IM2COL) return false;
+  for (uint32_t seed = 100; seed < 104; ++seed) {
+    for (size_t g = 0; g + 1 < c.buffers.size(); ++g)
+      c.buffers[g] = random_halves(c.buffers[g].bytes.size() / 2, seed + 10 * uint32_t(g), 8);
+    Case spoiled{c.name, m.program, c.buffers};
+    run(c, machine());
+    run(spoiled, machine());
+    if (spoiled.buffers.back().bytes != c.buffers.back().bytes) return false;
+  }
+  return true;
+}
 
 Count judge(Case c) {
   Count count;
@@ -223,6 +249,8 @@ Count judge(Case c) {
       ++count.equivalent;
     } else if (tile::verify(m.program, unused).unused_bytes > waste) {
       ++count.wasteful;  // more than was needed is computed or moved, and `--unused` says so
+    } else if (only_padding(c, m)) {
+      ++count.padding;
     } else {
       count.silent.push_back(m.what);
     }
@@ -234,11 +262,12 @@ Count judge(Case c) {
 Case sharp_softmax(int64_t rows, int64_t n, int64_t tile_rows, uint32_t cores) {
   Case c = softmax(rows, n, tile_rows, cores);
   for (int64_t r = 0; r < rows; ++r) {
-    if (r % 4 == 0) c.buffers[0].put(static_cast<size_t>(r * n), 300);
-    if (r % 4 == 1) c.buffers[0].put(static_cast<size_t>(r * n + n - 1), 300);
-    if (r % 4 == 2)
+    int64_t kind = (r + r / tile_rows + 1) % 4;  // another one than a tile before in the same place
+    if (kind == 0) c.buffers[0].put(static_cast<size_t>(r * n), 300);
+    if (kind == 1) c.buffers[0].put(static_cast<size_t>(r * n + n - 1), 500);
+    if (kind == 2)
       for (int64_t i = 0; i < n; ++i)
-        c.buffers[0].put(static_cast<size_t>(r * n + i), -300 - static_cast<double>(i % 7));
+        c.buffers[0].put(static_cast<size_t>(r * n + i), -300 - 20 * static_cast<double>(i % 7));
   }
   return c;
 }
@@ -247,10 +276,12 @@ void expect_caught(const Case& c) {
   Count n = judge(c);
   std::printf(
       "%-8s %6zu mutants: %zu reported, %zu change the result, %zu proven equivalent, %zu only waste, %zu "
-      "silent\n",
-      c.name.c_str(), n.mutants, n.reported, n.changed, n.equivalent, n.wasteful, n.silent.size());
+      "only in padding, "
+      "%zu silent\n",
+      c.name.c_str(), n.mutants, n.reported, n.changed, n.equivalent, n.wasteful, n.padding, n.silent.size());
   EXPECT_GT(n.mutants, 500u);
   EXPECT_TRUE(n.silent.empty());
+  EXPECT_LE(n.padding, n.mutants / 100);
   for (const std::string& s : n.silent) std::printf("  silent: %s\n", s.c_str());
 }
 

@@ -24,7 +24,7 @@ class TileVerifier : public testing::TestWithParam<Wrong> {};
 TEST_P(TileVerifier, FindsTheFault) {
   tile::VerifyOptions options;
   options.report_unused = std::string(GetParam().fault) == "unused-write";
-  options.instruction_budget = 100000;
+  options.instruction_budget = 100000;  // which the loops below do not reach by themselves
   tile::VerifyResult r = tile::verify(tile::assemble(std::string(kHead) + GetParam().code), options);
   EXPECT_STREQ(tile::fault_name(r.fault), GetParam().fault) << r.message;
   EXPECT_NE(r.message.find(GetParam().words), std::string::npos) << r.message;
@@ -36,7 +36,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"none", "", "copy ub gm0 to=0 from=core*64 bytes=64\n"},
         Wrong{"budget", "more than 100000", "loop i = 1000\nloop j = 1000\nend\nend\n"},
         Wrong{"budget", "moves more",
-              "loop i = 90000\ncopy ub gm0 to=0 from=0 bytes=1 n1=4000 to1=1 from1=1\nend\n"},
+              "loop i = 2000\ncopy ub gm0 to=0 from=0 bytes=1 n1=2000 to1=2 from1=2 n2=96 to2=1 "
+              "from2=1\nend\n"},
         Wrong{"operand", "turns", "loop i = 0 - 3 + core\nend\n"},
         Wrong{"operand", "n = -1 is negative", "fill ub f16 to=0 value=1 n=-1\n"},
         Wrong{"operand", "id = 16 is no flag", "set load vector id=16\n"},
@@ -49,6 +50,11 @@ INSTANTIATE_TEST_SUITE_P(
               "fill ub f16 to=0 value=1 n=64\nunary abs f16 to=2 a=0 n=8\n"},
         Wrong{"operand", "overlaps its source",
               "fill ub f32 to=0 value=1 n=64\ncast f32 f16 rint to=0 a=0 n=8\n"},
+        Wrong{"operand", "write the same bytes", "copy ub gm0 to=0 from=0 bytes=32 n1=2 from1=32\n"},
+        Wrong{"operand", "write the same bytes",
+              "fill ub f16 to=0 value=1 n=64\nbinary add f16 vector to=64 a=0 b=32 n=16 n1=2\n"},
+        Wrong{"none", "",
+              "fill ub f16 to=0 value=1 n=64\nbinary max f16 vector to=0 a=0 b=32 n=16 n1=3 b1=32\n"},
         Wrong{"alignment", "to = 256 is no multiple of 512", "fractal l0a plain to=256 from=0\n"},
         Wrong{"alignment", "a = 3 is no multiple of 4", "unary abs f32 to=0 a=3 n=8\n"},
         Wrong{"alignment", "n = 7 is no multiple of 8", "compare lt f16 scalar to=0 a=64 b=1 n=7\n"},

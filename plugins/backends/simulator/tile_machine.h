@@ -78,7 +78,9 @@ class TileTask {
  public:
   // Throws sdk::Failure: CORRUPT for damaged bytes, UNSUPPORTED if the machine has less than the program was
   // compiled for, INVALID_INPUT if the verifier finds a fault, with its text. `name` is of the node or task,
-  // for messages.
+  // for messages. With Verify::when_needed the verifier runs at the first `accesses` or run with numerics,
+  // and these throw; time alone then checks only what it depends on: for callers that want nothing but time.
+  enum class Verify : uint8_t { now, when_needed };
   static std::shared_ptr<const TileTask> prepare(std::string_view blob, const TileMachine& machine,
                                                  std::string_view name, Verify verify = Verify::now);
 

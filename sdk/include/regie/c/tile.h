@@ -131,7 +131,7 @@ enum { REGIE_TILE_READ = 1, REGIE_TILE_WRITE = 2 };
 typedef struct regie_tile_header {
   uint32_t magic;
   uint16_t version, header_bytes;
-  uint32_t checksum;              /* CRC-32 (as of zlib) of everything behind the header */
+  uint32_t checksum;              /* CRC-32 (as of zlib) of all bytes, these four taken as 0 */
   uint32_t cores;                 /* that run it: 1 .. REGIE_TILE_MAX_CORES; a device with fewer refuses it */
   uint32_t l1, l0a, l0b, l0c, ub; /* bytes that it was compiled for; a device with less refuses it */
   uint32_t c0;                    /* elements of two bytes in a block: 16 */
