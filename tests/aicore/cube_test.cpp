@@ -46,7 +46,8 @@ std::string text(std::initializer_list<int64_t> list) {
   return out.str();
 }
 
-void convolution(uint64_t seed) {
+// False where what was drawn is none: a window larger than its map, or more work than a quick test should do.
+bool convolution(uint64_t seed) {
   Random random(seed);
   const Chip chip = any_chip(random);
   const int64_t kinds = pick(random, 0, 3);
@@ -68,7 +69,9 @@ void convolution(uint64_t seed) {
                 w = std::max((kw - 1) * dw + 1 - left - right, int64_t{1}) + pick(random, 0, 24);
   const int64_t oh = (h + top + bottom - (kh - 1) * dh - 1) / sh + 1,
                 ow = (w + left + right - (kw - 1) * dw - 1) / sw + 1;
-  if (h + top + bottom < (kh - 1) * dh + 1 || w + left + right < (kw - 1) * dw + 1) return;
+  if (h + top + bottom < (kh - 1) * dh + 1 || w + left + right < (kw - 1) * dw + 1) return false;
+  const int64_t most = pick(random, 0, 9) ? 1'000'000 : 20'000'000;
+  if (n * out * oh * ow * in / group * kh * kw > most) return false;
   const regie_elem elem = pick(random, 0, 3) == 0 ? REGIE_F16 : REGIE_F32;
   const Array x = random_array(random, {n, in, h, w}),
               weight = random_array(random, {out, in / group, kh, kw}), bias = random_array(random, {out}),
@@ -114,11 +117,13 @@ void convolution(uint64_t seed) {
   } catch (const regie::sdk::Failure& f) {
     ADD_FAILURE() << f.message;
   }
+  return true;
 }
 
 TEST(Aicore, Convolutions) {
   const int64_t count = shapes(200);
-  for (int64_t i = 0; i < count && !HasFailure(); ++i) convolution(static_cast<uint64_t>(1000 + i));
+  uint64_t seed = 100'000;
+  for (int64_t i = 0; i < count && !HasFailure();) i += convolution(seed++);
 }
 
 void product(uint64_t seed) {

@@ -98,6 +98,10 @@ Node& Node::result(std::vector<int64_t> dims) {
   results_.push_back({std::move(dims), elem_, std::vector<char>(bytes, '\x7f'), false, true});
   return *this;
 }
+Node& Node::late_result(std::vector<int64_t> dims) {
+  results_.push_back({std::move(dims), elem_, {}, false, true});
+  return *this;
+}
 regie_attr& Node::add(const char* name, uint32_t kind) {
   texts_.emplace_back(name);
   regie_attr a{};

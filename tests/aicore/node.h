@@ -32,6 +32,7 @@ class Node {
   Node& integers(std::vector<int64_t> values);  // a constant i64 vector
   Node& absent();
   Node& result(std::vector<int64_t> dims);
+  Node& late_result(std::vector<int64_t> dims);  // -1: known only when the model runs
   Node& attr(const char* name, int64_t value);
   Node& attr(const char* name, double value);
   Node& attr(const char* name, std::vector<int64_t> values);

@@ -25,7 +25,7 @@ TEST(AicoreRefuses, WhatAnAiCoreHasNot) {
   unknown.operand(x).result({2, 3});
   EXPECT_EQ(reason(unknown), "there is no tile program for Hann");
   Node late("Relu");
-  late.operand({{2, -1}, {}}).result({2, -1});
+  late.operand(x).late_result({2, -1});
   EXPECT_EQ(reason(late), "a shape depends on data: programs are made for concrete shapes");
   Node integers("Add");
   integers.integers({1, 2}).integers({3, 4}).result({2});

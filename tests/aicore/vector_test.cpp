@@ -44,13 +44,14 @@ TEST(Aicore, Rows) {
     const regie_elem elem = any_elem(random);
     std::vector<int64_t> dims;
     const int64_t rank = op == "GlobalAveragePool" ? 4 : pick(random, 1, 4);
-    for (int64_t d = 0; d < rank; ++d) dims.push_back(pick(random, 1, d + 1 == rank ? 300 : 12));
+    for (int64_t d = 0; d < rank; ++d) dims.push_back(pick(random, 1, d + 1 == rank ? 120 : 4));
     const Array x = random_array(random, dims, 4);
     int64_t first = rank - 1;  // the rows' axes
     if (op == "GlobalAveragePool") first = 2;
     if (op[0] == 'R') first = pick(random, 0, rank - 1);
     int64_t width = 1, rows = 1;
     for (int64_t d = 0; d < rank; ++d) (d < first ? rows : width) *= dims[static_cast<size_t>(d)];
+    if (width > 3000) continue;  // does not fit the small chip
     const Array scale = random_array(random, {width}), bias = random_array(random, {width});
     Node node(op, elem);
     node.operand(x);
