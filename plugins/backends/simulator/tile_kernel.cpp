@@ -248,7 +248,7 @@ std::unique_ptr<LoadedKernel> load_tile_kernel(const Settings& settings, const r
   try {
     return std::make_unique<TileKernel>(
         TileTask::prepare(blob, machine_of(settings.hardware), "tile program",
-                          settings.numerics ? Verify::now : Verify::when_needed),
+                          settings.numerics ? TileTask::Verify::now : TileTask::Verify::when_needed),
         settings);
   } catch (const Failure& f) {
     // A program that breaks the rules of tile programs is no better than one whose bytes are damaged.

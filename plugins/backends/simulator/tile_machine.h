@@ -71,9 +71,6 @@ struct TileRun {
   bool timeline = false;
 };
 
-// When the verifier runs: it takes longer than to time a program. Nothing is computed before it has.
-enum class Verify : uint8_t { now, when_needed };
-
 class TileTask {
  public:
   // Throws sdk::Failure: CORRUPT for damaged bytes, UNSUPPORTED if the machine has less than the program was
