@@ -301,19 +301,49 @@ class Writer {
   int64_t inner() const { return shape_.dims.back(); }
   int64_t outer_rows() const { return shape_.dims.size() < 2 ? 1 : shape_.dims[shape_.dims.size() - 2]; }
 
-  void tile() {
-    // Bytes of UB for each element of a tile, and for each of its rows and columns.
-    int64_t bytes = static_cast<int64_t>(code_.registers) * 4;
+  // Addresses in UB, by operand, register and result.
+  struct Places {
+    std::unordered_map<uint32_t, int64_t> load_at, value_at, wide_at, load_bytes;
+    std::vector<int64_t> registers, result_at, rounded_at;
+    int64_t used = 0;
+  };
+  Places place() const {
+    const int64_t e = t_.elements();
+    Room room(chip_.sizes.ub);
+    Places x;
     for (uint32_t o : code_.operands) {
       const int64_t s = size_of(operand_elem_[o]);
-      bytes += (full(o) ? 2 * s : 0) + (full(o) && s == 4 ? 0 : 4);
+      const auto& strides = shape_.strides[o];
+      const bool by_row =
+          !full(o) && strides.back() == 0 && strides.size() > 1 && strides[strides.size() - 2] != 0;
+      const int64_t count = full(o) ? e : strides.back() ? t_.pitch : by_row ? t_.rows : 1;
+      x.load_bytes[o] = round_up(count * s, 32);
+      x.load_at[o] = room.take(2 * x.load_bytes[o]);
+      if (!full(o) || s == 2) x.value_at[o] = room.take(e * 4);
+      if (!full(o) && s == 2 && !strides.back()) x.wide_at[o] = room.take(round_up(t_.rows * 4, 32));
     }
-    for (regie_elem e : result_elem_) bytes += 2 * size_of(e) + (e == REGIE_F16 ? 4 : 0);
-    // A quarter is kept for rows and columns that are spread over the tile.
-    const int64_t most = std::min<int64_t>(chip_.sizes.ub / 4 * 3 / bytes / 64 * 64, 16384);
-    if (most < 64)
-      throw Overflow("its " + std::to_string(code_.registers) + " intermediate values do not fit UB (" +
-                     std::to_string(chip_.sizes.ub) + " bytes)");
+    for (uint32_t i = 0; i < code_.registers; ++i) x.registers.push_back(room.take(e * 4));
+    for (regie_elem elem : result_elem_) {
+      x.result_at.push_back(room.take(2 * e * size_of(elem)));
+      x.rounded_at.push_back(elem == REGIE_F16 ? room.take(e * 4) : 0);
+    }
+    x.used = room.used();
+    return x;
+  }
+
+  // The largest tile that fits and lets all cores work.
+  void tile() {
+    int64_t most = 16384;
+    for (; most >= 64; most = most / 4 * 3 / 64 * 64) {
+      cut(most);
+      if (place().used <= chip_.sizes.ub) return;
+    }
+    throw Overflow("its " + std::to_string(code_.registers) + " intermediate values do not fit UB (" +
+                   std::to_string(chip_.sizes.ub) + " bytes)");
+  }
+
+  void cut(int64_t most) {
+    t_ = {};
     const int64_t cores = chip_.cores;
     t_.flat = shape_.dims.size() == 1;
     if (t_.flat) {
@@ -357,27 +387,10 @@ Program Writer::write() const {
   std::vector<uint32_t> out_buffers;
   for (uint32_t i = 0; i < result_elem_.size(); ++i) out_buffers.push_back(b.result(i, result_bytes_[i]));
 
-  // Addresses.
   const int64_t e = t_.elements();
-  Room room(chip_.sizes.ub);
-  std::unordered_map<uint32_t, int64_t> load_at, value_at, wide_at, load_bytes;
-  for (uint32_t o : code_.operands) {
-    const int64_t s = size_of(operand_elem_[o]);
-    const auto& strides = shape_.strides[o];
-    const bool by_row =
-        !full(o) && strides.back() == 0 && strides.size() > 1 && strides[strides.size() - 2] != 0;
-    load_bytes[o] = round_up((full(o) ? e : strides.back() ? t_.pitch : by_row ? t_.rows : 1) * s, 32);
-    load_at[o] = room.take(2 * load_bytes[o]);
-    if (!full(o) || s == 2) value_at[o] = room.take(e * 4);
-    if (!full(o) && s == 2 && !strides.back()) wide_at[o] = room.take(round_up(t_.rows * 4, 32));
-  }
-  std::vector<int64_t> registers, result_at, rounded_at;
-  for (uint32_t i = 0; i < code_.registers; ++i) registers.push_back(room.take(e * 4));
-  for (regie_elem elem : result_elem_) {
-    result_at.push_back(room.take(2 * e * size_of(elem)));
-    rounded_at.push_back(elem == REGIE_F16 ? room.take(e * 4) : 0);
-  }
-  if (!room.fits())
+  Places places = place();
+  auto& [load_at, value_at, wide_at, load_bytes, registers, result_at, rounded_at, used] = places;
+  if (used > chip_.sizes.ub)
     throw regie::sdk::Failure(REGIE_INTERNAL, "a tile of element-wise code takes more of UB than there is");
   const bool ragged = !t_.flat && (t_.pitch != t_.columns || t_.part_columns * t_.turns_columns * t_.columns != inner() ||
                                     t_.part_rows * t_.turns_rows * t_.rows != outer_rows());
@@ -457,7 +470,7 @@ Program Writer::write() const {
       }
     }
     out.begin_write(s);
-    auto place = [&](const Location& l) -> Expr {
+    auto location = [&](const Location& l) -> Expr {
       switch (l.kind) {
         case Location::kOperand:
           if (auto v = value_at.find(l.number); v != value_at.end()) return v->second;
@@ -473,10 +486,10 @@ Program Writer::write() const {
       VectorStep v = step.vector;
       for (size_t i = 0; i < v.in.size(); ++i)
         v.in[i] = step.in[i].kind == Location::kConstant ? Source{0, step.in[i].constant}
-                                                         : Source{place(step.in[i]), std::nullopt};
+                                                         : Source{location(step.in[i]), std::nullopt};
       std::vector<Expr> temporaries;
       for (uint32_t t : step.temporaries) temporaries.emplace_back(registers[t]);
-      emit_vector(b, v, place(step.out), temporaries, count);
+      emit_vector(b, v, location(step.out), temporaries, count);
     }
     for (uint32_t i = 0; i < result_elem_.size(); ++i)
       if (result_elem_[i] == REGIE_F16)
