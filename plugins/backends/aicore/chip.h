@@ -1,0 +1,53 @@
+// The AI Cores of a target, as this engine plans for them: sizes, rates in bytes a cycle and core, start-ups.
+// One model of time for all kernels: what the pipes of one core are busy for, the longest of them overlapped,
+// plus a first fill and a last drain (docs/aicore.md).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "regie/accelerator.hpp"
+#include "regie/tile/builder.h"
+
+namespace aicore {
+
+constexpr int64_t kBlock = REGIE_TILE_BLOCK_BYTES, kFractal = REGIE_TILE_FRACTAL_BYTES, kSums = 1024;
+
+struct Chip {
+  regie::sdk::Accelerator hardware;
+  uint32_t cores = 1;
+  regie::tile::OnChip sizes;
+
+  explicit Chip(const regie::sdk::Accelerator& a);
+  double ns(double cycles) const { return cycles * 1000.0 / hardware.core_mhz + task_ns(); }
+  // Of a task that does nothing.
+  double task_ns() const {
+    return hardware.dispatch_ns + hardware.hardware_start_ns + hardware.software_start_ns +
+           hardware.completion_ns;
+  }
+  // A core's share when `running` of them read or write: what the L2 gives, or a part of the memory's rate.
+  double read_rate(int64_t running) const;
+  double write_rate(int64_t running) const;
+};
+
+// Cycles that the pipes of one core are busy with one turn of a loop.
+struct PipeCycles {
+  std::array<double, REGIE_TILE_PIPES> busy{};
+  double& operator[](uint32_t pipe) { return busy[pipe]; }
+  double operator[](uint32_t pipe) const { return busy[pipe]; }
+  double longest() const;
+  double sum() const;
+};
+
+// `turns` turns of which neighbours overlap.
+double overlapped(const PipeCycles& turn, double turns);
+
+// A working set that does not fit a buffer, with the figures.
+struct Overflow : regie::sdk::Failure {
+  explicit Overflow(std::string words) : Failure(REGIE_UNSUPPORTED, std::move(words)) {}
+};
+
+inline int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline int64_t round_up(int64_t a, int64_t b) { return up(a, b) * b; }
+
+}  // namespace aicore

@@ -1,0 +1,106 @@
+// Matrix products and convolutions on the cube: what is to be computed (CubeProblem), how it is cut
+// (CubePlan, searched against the model of time of chip.h), the program, and the weights as the program reads
+// them.
+//
+// A convolution is the product of the implicit matrix of its windows (output positions x (c1, kernel row,
+// kernel column, c0)) with its weights, so both share everything but the way in of the left matrix and the
+// way out of the result.
+//
+// A core computes tiles of `rows` x `columns`. The left panel of a tile (all of k) lies in L1, brought there
+// through UB, where f32 becomes f16 and rows become fractals; the right matrix comes in chunks of k, or stays
+// in L1 altogether. L0A, L0B, L0C and the buffers of results in UB are halved, so that the pipes overlap.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "chip.h"
+#include "regie/c/view.h"
+#include "vector_math.h"
+
+namespace aicore {
+
+struct Epilogue {
+  float alpha = 1;                     // of the product
+  uint32_t bias_operand = REGIE_NONE;  // one f32 or f16 a column of the product (a channel)
+  uint64_t bias_count = 0;
+  uint32_t residual_operand = REGIE_NONE;  // of the result's shape
+  std::string activation;                  // of activation_step; empty: none
+  float activation_alpha = 0, activation_beta = 0;
+};
+
+struct CubeProblem {
+  bool convolution = false;
+  regie_elem elem = REGIE_F32;  // of operands and result: f32 or f16
+  int64_t batch = 1;
+  // Of a product: [m, k] x [k, n], of each batch. A and B may be the same for all of it.
+  int64_t m = 0, n = 0, k = 0;
+  bool a_batched = false, b_batched = false, transposed_b = false, constant_b = true;
+  // Of a convolution. Groups are joined until their channels fill blocks of 16: `groups` are these, of
+  // in_group and out_group channels each (the last may have fewer).
+  int64_t channels = 0, height = 0, width = 0, out_channels = 0, out_height = 0, out_width = 0;
+  int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1, pad_top = 0,
+          pad_left = 0;
+  int64_t model_groups = 1, groups = 1, in_group = 0, out_group = 0;
+  Epilogue epilogue;
+
+  int64_t element_bytes() const { return elem == REGIE_F16 ? 2 : 4; }
+  int64_t k_blocks() const;  // of 16, of one group
+  int64_t n_blocks() const;
+  int64_t left_blocks() const { return up(in_group, 16); }
+};
+
+struct CubePlan {
+  int64_t parts_b = 1, parts_m = 1, parts_n = 1;  // of the cores
+  int64_t turns_batch = 1, turns_group = 1, turns_m = 1, turns_c = 1,
+          turns_n = 1;   // of a core, outermost first
+  int64_t out_rows = 1;  // of a convolution: rows of the result in a tile
+  int64_t rows = 16;     // of a tile: m, or positions
+  int64_t padded_rows = 16;
+  int64_t columns = 1;  // blocks of 16 of a tile
+  int64_t n_tiles = 1;
+  int64_t chunk = 1, step = 1;  // blocks of k: of the right matrix in L1, of L0
+  int64_t chunks = 1, steps = 1;
+  int64_t drained = 1;  // blocks of columns that go through UB at a time
+  int64_t left_slots = 2;
+  bool resident = false;  // the right matrix of the core stays in L1
+  // The way of the left panel through UB.
+  int64_t window = 1, pixels = 16, pixel_chunks = 1;      // convolution: rows of input, positions in UB
+  int64_t unit_rows = 16, unit_columns = 16;              // product
+  int64_t right_unit_rows = 16, right_unit_columns = 16;  // of a right matrix that is not constant
+  // Addresses.
+  int64_t l1_left = 0, left_bytes = 0, plane = 0, l1_right = 0, right_bytes = 0;
+  int64_t ub_load = 0, ub_cast = 0, ub_panel = 0, ub_right_load = 0, ub_right_panel = 0, ub_bias = 0,
+          ub_bias_load = 0;
+  int64_t ub_drain = 0, ub_turned = 0, ub_sum = 0, ub_temporary = 0, ub_value = 0, ub_result = 0,
+          ub_residual = 0, ub_used = 0;
+  double cycles = 0;
+  bool operator<(const CubePlan& o) const { return cycles < o.cycles; }
+  int64_t cores() const { return parts_b * parts_m * parts_n; }
+};
+
+// The best plan. Throws UNSUPPORTED where no tile fits the buffers, with the figures.
+CubePlan plan_cube(const CubeProblem& problem, const Chip& chip);
+
+// The program of a node: operands 0 (left), 1 (right: packed if constant) and those of the epilogue; result
+// 0.
+regie::tile::Program cube_program(const CubeProblem& problem, const CubePlan& plan, const Chip& chip,
+                                  uint64_t right_bytes);
+
+// The same as a part of a program: on the first `plan.cores()` cores, between global buffers of the builder.
+// It begins and ends with all flags down.
+struct CubeBuffers {
+  uint32_t left = 0, right = 0, bias = REGIE_NONE, residual = REGIE_NONE, result = 0;
+};
+void emit_cube(const CubeProblem& problem, const CubePlan& plan, regie::tile::Builder& builder,
+               const CubeBuffers& buffers);
+
+// Constant weights in the order of `cube_program`: FRACTAL_Z of f16, (group, block of k, block of n, 16 n, 16
+// k).
+std::string pack_weights(const CubeProblem& problem, const CubePlan& plan, const regie_tensor& weights);
+
+// Temporaries in UB that the epilogue needs, registers of f32.
+uint32_t epilogue_temporaries(const CubeProblem& problem);
+std::optional<VectorStep> epilogue_activation(const CubeProblem& problem, Source in);
+
+}  // namespace aicore

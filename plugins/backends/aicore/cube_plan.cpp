@@ -1,0 +1,297 @@
+// Which tiles: all that fit the buffers are weighed by the model of time, the quickest is taken (the first of
+// equals).
+#include <algorithm>
+#include <vector>
+
+#include "channel.h"
+#include "cube.h"
+
+namespace aicore {
+
+namespace {
+
+std::vector<int64_t> divisors(int64_t n, int64_t most) {
+  std::vector<int64_t> out;
+  for (int64_t d = 1; d <= std::min(n, most); ++d)
+    if (n % d == 0) out.push_back(d);
+  return out;
+}
+
+class Search {
+ public:
+  Search(const CubeProblem& p, const Chip& chip) : p_(p), chip_(chip), es_(p.element_bytes()) {
+    if (auto step = epilogue_activation(p, {})) {
+      activation_ = step->op->instructions + step->op->slow * chip.hardware.slow_passes;
+      activation_instructions_ = step->op->instructions + step->op->slow;
+    }
+  }
+
+  CubePlan best() {
+    const int64_t most_rows =
+        std::min<int64_t>(chip_.sizes.l0c / 2 / kSums * 16, chip_.sizes.l0a / 2 / kFractal * 16);
+    if (p_.convolution) {
+      for (int64_t r = 1; r <= p_.out_height; ++r) {
+        if (r > 1 && r * p_.out_width > most_rows) break;
+        // Row groups of equal effort only, apart from small ones.
+        if (r > 4 && up(p_.out_height, r) == up(p_.out_height, r - 1)) continue;
+        if (r * p_.out_width <= std::min<int64_t>(most_rows, 512)) {
+          try_rows(r * p_.out_width, r, 1);
+        } else {
+          for (int64_t c = 2; c <= p_.out_width; ++c)
+            if (p_.out_width % c == 0 && p_.out_width / c <= std::min<int64_t>(most_rows, 256)) {
+              try_rows(p_.out_width / c, 1, c);
+              break;
+            }
+        }
+      }
+    } else {
+      for (int64_t rows : {16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 256, 384}) {
+        if (rows > round_up(p_.m, 16) || rows > most_rows) break;
+        try_rows(rows, 1, 1);
+      }
+    }
+    if (!best_) throw Overflow("no tile of it fits the buffers of a core (" + nearest_ + ")");
+    return *best_;
+  }
+
+ private:
+  void try_rows(int64_t rows, int64_t out_rows, int64_t turns_c) {
+    CubePlan t;
+    t.rows = rows;
+    t.padded_rows = round_up(rows, 16);
+    t.out_rows = out_rows;
+    t.turns_c = turns_c;
+    const int64_t n1 = p_.n_blocks();
+    for (int64_t columns : {1, 2, 4, 8, 16}) {
+      if (columns > 1 && columns >= 2 * n1) break;
+      if (p_.groups > 1 && n1 % columns) continue;
+      t.columns = columns;
+      t.n_tiles = up(n1, columns);
+      const int64_t m1 = t.padded_rows / 16;
+      if (2 * m1 * columns * kSums > chip_.sizes.l0c) break;
+      t.step = std::min<int64_t>(
+          {chip_.sizes.l0a / 2 / (m1 * kFractal), chip_.sizes.l0b / 2 / (columns * kFractal), p_.k_blocks()});
+      if (t.step < 1) break;
+      try_parts(t);
+    }
+  }
+
+  void try_parts(CubePlan t) {
+    const int64_t batches = p_.batch * p_.groups, cores = chip_.cores;
+    const int64_t row_tiles = p_.convolution ? up(p_.out_height, t.out_rows) : up(p_.m, t.rows);
+    for (int64_t pb : divisors(batches, batches)) {
+      if (batches / pb > cores) continue;
+      if (p_.groups > 1 && p_.batch > 1 && pb % p_.groups && p_.groups % pb) continue;
+      t.parts_b = batches / pb;
+      const bool whole = p_.groups == 1 || (p_.batch > 1 && pb % p_.groups == 0);
+      t.turns_batch = p_.groups == 1 ? pb : whole ? pb / p_.groups : 1;
+      t.turns_group = p_.groups == 1 ? 1 : whole ? p_.groups : pb;
+      for (int64_t cn : divisors(t.n_tiles, cores / t.parts_b)) {
+        t.parts_n = cn;
+        t.turns_n = t.n_tiles / cn;
+        int64_t cm = std::min(cores / (t.parts_b * cn), row_tiles);
+        t.turns_m = up(row_tiles, cm);
+        t.parts_m = up(row_tiles, t.turns_m);
+        // More parts than row tiles would let cores idle: tried as it is, and no more.
+        try_memory(t);
+      }
+    }
+  }
+
+  // Gives chunk, slots and addresses.
+  void try_memory(CubePlan t) {
+    const int64_t kb = p_.k_blocks();
+    if (p_.convolution) {
+      t.window = std::min((t.out_rows - 1) * p_.stride_h + (p_.kernel_h - 1) * p_.dilation_h + 1, p_.height);
+      const int64_t all = t.window * p_.width;
+      t.pixels = std::min<int64_t>(round_up(all, 16), chip_.sizes.ub >= (220 << 10) ? 384 : 256);
+      t.pixel_chunks = up(all, t.pixels);
+      t.pixels = round_up(up(all, t.pixel_chunks), 16);
+      t.plane = t.pixel_chunks * t.pixels * kBlock;
+      t.left_bytes = p_.left_blocks() * t.plane;
+    } else {
+      const int64_t budget = p_.constant_b ? 8192 : 4096;
+      t.unit_columns = std::min<int64_t>(kb * 16, 256);
+      t.unit_rows = std::clamp<int64_t>(budget / t.unit_columns / 16 * 16, 16, t.rows);
+      while (t.rows % t.unit_rows) t.unit_rows -= 16;
+      t.left_bytes = round_up(kb * 16, t.unit_columns) / 16 * t.rows * kBlock;
+    }
+    int64_t left = chip_.sizes.l1;
+    for (int64_t slots : {2, 1}) {
+      t.left_slots = slots;
+      left = chip_.sizes.l1 - slots * t.left_bytes;
+      if (left >= 2 * t.step * t.columns * kFractal) break;
+    }
+    const int64_t block = t.columns * kFractal;  // of the right matrix, a block of k
+    if (!p_.constant_b) {
+      // All of k of a tile.
+      const bool turned = p_.transposed_b;
+      const int64_t rows = turned ? t.columns * 16 : kb * 16, columns = turned ? kb * 16 : t.columns * 16;
+      t.right_unit_columns = std::min<int64_t>(columns, 256);
+      t.right_unit_rows = std::clamp<int64_t>(4096 / t.right_unit_columns / 16 * 16, 16, rows);
+      if (turned)
+        while (rows % t.right_unit_rows) t.right_unit_rows -= 16;
+      t.right_bytes = round_up(rows, t.right_unit_rows) * round_up(columns, t.right_unit_columns) * 2;
+      t.chunk = kb;
+      t.chunks = 1;
+      if (2 * t.right_bytes > left)
+        return too_big("L1", 2 * t.right_bytes + t.left_slots * t.left_bytes, chip_.sizes.l1);
+    } else {
+      t.resident = p_.groups == 1 && kb * block * t.turns_n <= left &&
+                   (t.turns_m * t.turns_batch > 1 || t.turns_n == 1);
+      if (t.resident) {
+        t.chunk = kb;
+        t.chunks = 1;
+        t.right_bytes = kb * block * t.turns_n;
+      } else {
+        t.chunk = std::min<int64_t>(left / 2 / block / t.step * t.step, round_up(kb, t.step));
+        if (t.chunk < t.step)
+          return too_big("L1", t.left_slots * t.left_bytes + 2 * t.step * block, chip_.sizes.l1);
+        // Chunks of a size that lets loading and computing overlap.
+        t.chunk =
+            std::min<int64_t>(t.chunk, round_up(std::max<int64_t>(up(65536, block), up(kb, 4)), t.step));
+        t.chunks = up(kb, t.chunk);
+        t.right_bytes = t.chunk * block;
+      }
+    }
+    t.steps = up(t.chunk, t.step);
+    Room l1(chip_.sizes.l1);
+    t.l1_left = l1.take(t.left_slots * t.left_bytes);
+    t.l1_right = l1.take((t.resident ? 1 : 2) * t.right_bytes);
+    if (!l1.fits()) return too_big("L1", l1.used(), chip_.sizes.l1);
+    for (int64_t drained : {4, 2, 1}) {
+      if (t.columns % drained) continue;
+      t.drained = drained;
+      if (place_ub(t)) {
+        t.cycles = cycles(t);
+        if (!best_ || t < *best_) best_ = t;
+        return;
+      }
+    }
+    too_big("UB", t.ub_used, chip_.sizes.ub);
+  }
+
+  bool place_ub(CubePlan& t) const {
+    Room ub(chip_.sizes.ub);
+    if (p_.convolution) {
+      t.ub_load = ub.take(2 * 16 * t.pixels * es_);
+      t.ub_cast = es_ == 4 ? ub.take(16 * t.pixels * 2) : t.ub_load;
+      t.ub_panel = ub.take(2 * 16 * t.pixels * 2);
+    } else {
+      t.ub_load = ub.take(2 * t.unit_rows * t.unit_columns * es_);
+      t.ub_panel = ub.take(2 * t.unit_rows * t.unit_columns * 2);
+      if (!p_.constant_b) {
+        t.ub_right_load = ub.take(2 * t.right_unit_rows * t.right_unit_columns * es_);
+        t.ub_right_panel = ub.take(2 * t.right_unit_rows * t.right_unit_columns * 2);
+      }
+    }
+    const int64_t q = t.drained * 16 * t.padded_rows;
+    if (p_.epilogue.bias_operand != REGIE_NONE) {
+      const int64_t n = round_up(static_cast<int64_t>(p_.epilogue.bias_count), 16) + t.columns * 16;
+      t.ub_bias = ub.take(n * 4);
+      t.ub_bias_load = es_ == 2 ? ub.take(n * 2) : t.ub_bias;
+    }
+    if (p_.epilogue.residual_operand != REGIE_NONE) t.ub_residual = ub.take(2 * q * es_);
+    t.ub_drain = ub.take(q * (p_.convolution ? 2 : 4));
+    if (p_.convolution) t.ub_turned = ub.take(q * 2);
+    t.ub_sum = ub.take(q * 4);
+    t.ub_temporary = ub.take(q * 4 * epilogue_temporaries(p_));
+    t.ub_value = es_ == 2 ? ub.take(q * 4) : 0;
+    t.ub_result = ub.take(2 * q * es_);
+    t.ub_used = ub.used();
+    return ub.fits();
+  }
+
+  double cycles(const CubePlan& t) const {
+    const auto& h = chip_.hardware;
+    const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency, flag = h.flag_cycles;
+    const double read = chip_.read_rate(t.cores()), write = chip_.write_rate(t.cores());
+    const double load_start = h.load_start + h.l2_latency + 2 * flag,
+                 store_start = h.store_start + h.l2_latency + 2 * flag;
+    auto d = [](int64_t n) { return static_cast<double>(n); };
+    PipeCycles left, tile;
+    if (p_.convolution) {
+      const double units = d(p_.left_blocks() * t.pixel_chunks), elements = 16 * d(t.pixels);
+      left[REGIE_TILE_LOAD] = units * (load_start + elements * d(es_) / read);
+      left[REGIE_TILE_VECTOR] =
+          units * (3 * h.vector_start + 4 * flag + elements * (es_ == 4 ? 8.0 : 4.0) / lanes);
+      left[REGIE_TILE_STORE] = units * (h.store_start + 4 * flag + elements * 2 / h.ub_to_l1);
+    } else {
+      add_panel(left, d(t.rows), d(p_.k_blocks() * 16), d(t.unit_rows * t.unit_columns), read, lanes);
+    }
+    const double turns_m = d(t.turns_batch * t.turns_group * t.turns_m), inner = d(t.turns_c * t.turns_n);
+    for (uint32_t i = 0; i < REGIE_TILE_PIPES; ++i) tile[i] = left[i] / inner;
+    const double kb = d(p_.k_blocks()), m1 = d(t.padded_rows / 16), n1 = d(t.columns);
+    const double right_memory = kb * n1 * kFractal;
+    if (!p_.constant_b)
+      add_panel(tile, n1 * 16, kb * 16, d(t.right_unit_rows * t.right_unit_columns), read, lanes);
+    else if (!t.resident)
+      tile[REGIE_TILE_LOAD] += d(t.chunks) * load_start + right_memory / read;
+    const double steps = d(t.chunks * t.steps);
+    tile[REGIE_TILE_MOVE] += steps * (2 * h.move_start + 2 * flag) + kb * m1 * kFractal / h.l1_to_l0a +
+                             kb * n1 * kFractal / h.l1_to_l0b;
+    tile[REGIE_TILE_CUBE] += steps * (h.cube_start + 2 * flag) + kb * m1 * n1 / h.cube_efficiency;
+    const double q = d(t.columns * 16 * t.padded_rows), rounds = d(t.columns / t.drained);
+    double vector = q * 4 / h.l0c_to_ub, starts = 3;
+    vector += p_.convolution ? q * 8 / lanes : q * 4 / lanes;
+    if (p_.epilogue.bias_operand != REGIE_NONE && p_.convolution) vector += q * 4 / lanes, ++starts;
+    if (p_.epilogue.residual_operand != REGIE_NONE) {
+      vector += q * 4 / lanes, ++starts;
+      tile[REGIE_TILE_LOAD] += rounds * load_start + q * d(es_) / read;
+    }
+    vector += activation_ * q * 4 / lanes;
+    tile[REGIE_TILE_VECTOR] +=
+        vector + rounds * ((starts + activation_instructions_) * h.vector_start + 4 * flag);
+    tile[REGIE_TILE_STORE] += rounds * store_start + q * d(es_) / write;
+    double all = overlapped(tile, turns_m * inner);
+    if (t.resident) all += load_start + right_memory * d(t.turns_n) / read;
+    return all;
+  }
+
+  void add_panel(PipeCycles& to, double rows, double columns, double unit, double read, double lanes) const {
+    const auto& h = chip_.hardware;
+    const double units = std::max(1.0, rows * columns / unit),
+                 bytes = rows * columns * static_cast<double>(es_);
+    to[REGIE_TILE_LOAD] += units * (h.load_start + h.l2_latency + 2 * h.flag_cycles) + bytes / read;
+    to[REGIE_TILE_VECTOR] += units * (h.vector_start + 4 * h.flag_cycles) + bytes / lanes;
+    to[REGIE_TILE_STORE] += units * (h.store_start + 4 * h.flag_cycles) + rows * columns * 2 / h.ub_to_l1;
+  }
+
+  void too_big(const char* where, int64_t bytes, int64_t size) {
+    if (nearest_bytes_ && bytes >= nearest_bytes_) return;
+    nearest_bytes_ = bytes;
+    nearest_ = std::string(where) + " has " + std::to_string(size) + " bytes, the smallest needs " +
+               std::to_string(bytes);
+  }
+
+  const CubeProblem& p_;
+  const Chip& chip_;
+  int64_t es_;
+  double activation_ = 0, activation_instructions_ = 0;
+  std::optional<CubePlan> best_;
+  std::string nearest_ = "a row of the result is wider than L0C";
+  int64_t nearest_bytes_ = 0;
+};
+
+}  // namespace
+
+int64_t CubeProblem::k_blocks() const {
+  return convolution ? up(in_group, 16) * kernel_h * kernel_w : up(k, 16);
+}
+int64_t CubeProblem::n_blocks() const { return convolution ? up(out_group, 16) : up(n, 16); }
+
+std::optional<VectorStep> epilogue_activation(const CubeProblem& p, Source in) {
+  if (p.epilogue.activation.empty()) return std::nullopt;
+  return activation_step(p.epilogue.activation, p.epilogue.activation_alpha, p.epilogue.activation_beta,
+                         std::move(in));
+}
+
+uint32_t epilogue_temporaries(const CubeProblem& p) {
+  const auto step = epilogue_activation(p, {});
+  const uint32_t of_residual = p.elem == REGIE_F16 && p.epilogue.residual_operand != REGIE_NONE;
+  return std::max(step ? step->op->temporaries : 0, of_residual);
+}
+
+CubePlan plan_cube(const CubeProblem& problem, const Chip& chip) { return Search(problem, chip).best(); }
+
+}  // namespace aicore

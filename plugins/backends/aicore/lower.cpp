@@ -1,0 +1,95 @@
+#include "lower.h"
+
+#include <algorithm>
+
+#include "regie/graph_view.hpp"
+
+namespace aicore {
+
+namespace {
+
+using regie::sdk::sv;
+
+struct Family {
+  std::string_view op;
+  Lowered (*lower)(const Request&);
+};
+constexpr Family kFamilies[] = {
+    {"AveragePool", lower_pooling},
+    {"Concat", lower_blocks},
+    {"Conv", lower_convolution},
+    {"Expand", lower_move},
+    {"Gemm", lower_product},
+    {"GlobalAveragePool", lower_rows},
+    {"GlobalMaxPool", lower_rows},
+    {"LayerNormalization", lower_rows},
+    {"LogSoftmax", lower_rows},
+    {"MatMul", lower_product},
+    {"MaxPool", lower_pooling},
+    {"ReduceMax", lower_rows},
+    {"ReduceMean", lower_rows},
+    {"ReduceMin", lower_rows},
+    {"ReduceSum", lower_rows},
+    {"Slice", lower_blocks},
+    {"Softmax", lower_rows},
+    {"Split", lower_blocks},
+    {"Transpose", lower_move},
+    {"regie.Attention", lower_attention},
+    {"regie.FusedConv", lower_convolution},
+    {"regie.FusedMatMul", lower_product},
+};
+
+// What no kernel of an AI Core can do, whatever the operator.
+void check(const Request& r) {
+  if (regie::sdk::is_control_flow(r.node)) refuse("control flow is the host's");
+  for (auto list : {r.operands, r.results})
+    for (const regie_tensor& t : list) {
+      if (t.elem == REGIE_ELEM_UNKNOWN) continue;
+      if (t.elem == REGIE_STRING) refuse("strings");
+      if (t.strides) refuse("a tensor is strided");
+      double count = 1;
+      for (int32_t i = 0; i < t.rank; ++i) {
+        if (t.dims[i] < 0) refuse("a shape depends on data: programs are made for concrete shapes");
+        if (t.dims[i] == 0) refuse("a tensor has no element");
+        count *= static_cast<double>(t.dims[i]);
+      }
+      if (count > 1e9) refuse("a tensor has more than 10^9 elements");
+    }
+  for (const regie_tensor& t : r.results)
+    if (t.elem == REGIE_I64 || t.elem == REGIE_U64) refuse("arithmetic of 64-bit integers");
+  for (uint32_t v : regie::sdk::operands_of(r.node))
+    if (v != REGIE_NONE && r.graph->values[v].type.format != REGIE_FORMAT_ND &&
+        r.graph->values[v].type.format != REGIE_FORMAT_NCHW)
+      refuse("an operand is not row-major");
+  for (uint32_t v : regie::sdk::results_of(r.node))
+    if (v != REGIE_NONE && r.graph->values[v].type.format != REGIE_FORMAT_ND &&
+        r.graph->values[v].type.format != REGIE_FORMAT_NCHW)
+      refuse("a result is not row-major");
+  if (r.results.empty() || r.results[0].elem == REGIE_ELEM_UNKNOWN)
+    refuse("its first result is not asked for");
+}
+
+}  // namespace
+
+void refuse(std::string why) { throw regie::sdk::Failure(REGIE_UNSUPPORTED, std::move(why)); }
+
+bool is_float(regie_elem e) { return e == REGIE_F32 || e == REGIE_F16; }
+
+const regie_tensor& Request::need(size_t i) const {
+  const regie_tensor* t = operand(i);
+  if (!t) refuse("operand " + std::to_string(i) + " is absent");
+  return *t;
+}
+
+Lowered lower(const Request& r) {
+  check(r);
+  for (const Family& f : kFamilies)
+    if (f.op == r.op) return f.lower(r);
+  if (r.op == "regie.Pointwise" || r.op == "Cast" || r.op == "Sum" || find_vector_op(r.op))
+    return lower_elementwise(r);
+  if (r.op == "Gather" || r.op == "GatherND" || r.op == "GatherElements" || r.op == "ScatterND")
+    refuse("irregular moves of data");
+  refuse("there is no tile program for " + std::string(r.op));
+}
+
+}  // namespace aicore

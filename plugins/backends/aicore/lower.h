@@ -1,0 +1,69 @@
+// From a node to a kernel: what a node asks for is read and checked here, cut to tiles, and written as a
+// program when it is asked for. `lower` says whether and at what price; the rest is done by `Lowered::write`.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cube.h"
+#include "regie/c/engine.h"
+
+namespace aicore {
+
+struct PackedWeight {
+  uint32_t operand;
+  std::string bytes, layout;
+};
+
+struct Written {
+  regie::tile::Program program;
+  std::vector<PackedWeight> weights;
+  uint64_t scratch_bytes = 0;
+};
+
+struct Lowered {
+  std::string name;   // for profiles
+  double cycles = 0;  // of the slowest core
+  std::function<Written()> write;
+};
+
+// Plans already found in this compile.
+using PlanCache = std::map<std::vector<int64_t>, CubePlan>;
+
+struct Request {
+  const Chip& chip;
+  PlanCache& plans;
+  const regie_graph* graph;
+  const regie_node& node;
+  std::string_view op;
+  regie::sdk::Attrs attrs;
+  std::span<const regie_tensor> operands, results;
+
+  const regie_tensor* operand(size_t i) const {
+    return i < operands.size() && operands[i].elem != REGIE_ELEM_UNKNOWN ? &operands[i] : nullptr;
+  }
+  const regie_tensor& need(size_t i) const;
+};
+
+[[noreturn]] void refuse(std::string why);
+
+// Throws UNSUPPORTED with the reason.
+Lowered lower(const Request& request);
+
+// One function for each family.
+Lowered lower_convolution(const Request& r);
+Lowered lower_product(const Request& r);
+Lowered lower_elementwise(const Request& r);
+Lowered lower_move(const Request& r);    // Transpose and Expand, by rows
+Lowered lower_blocks(const Request& r);  // Concat, Split, Slice
+Lowered lower_pooling(const Request& r);
+Lowered lower_attention(const Request& r);  // regie.Attention
+Lowered lower_rows(const Request& r);       // along the last axis: Softmax, LayerNormalization, reductions
+
+bool is_float(regie_elem e);  // f32 or f16
+
+}  // namespace aicore

@@ -1,0 +1,227 @@
+// Convolutions and matrix products: from attributes and shapes to CubeProblem.
+#include <algorithm>
+#include <numeric>
+
+#include "lower.h"
+
+namespace aicore {
+
+namespace {
+
+using regie::sdk::Attrs;
+
+std::vector<int64_t> key_of(const CubeProblem& p) {
+  const Epilogue& e = p.epilogue;
+  std::vector<int64_t> key{p.convolution,
+                           p.elem,
+                           p.batch,
+                           p.m,
+                           p.n,
+                           p.k,
+                           p.a_batched,
+                           p.b_batched,
+                           p.transposed_b,
+                           p.constant_b,
+                           p.channels,
+                           p.height,
+                           p.width,
+                           p.out_channels,
+                           p.out_height,
+                           p.out_width,
+                           p.kernel_h,
+                           p.kernel_w,
+                           p.stride_h,
+                           p.stride_w,
+                           p.dilation_h,
+                           p.dilation_w,
+                           p.pad_top,
+                           p.pad_left,
+                           p.model_groups,
+                           e.bias_operand,
+                           static_cast<int64_t>(e.bias_count),
+                           e.residual_operand};
+  for (char c : e.activation) key.push_back(c);
+  return key;
+}
+
+CubePlan plan_once(const Request& r, const CubeProblem& p) {
+  std::vector<int64_t> key = key_of(p);
+  auto at = r.plans.find(key);
+  if (at == r.plans.end()) at = r.plans.emplace(std::move(key), plan_cube(p, r.chip)).first;
+  return at->second;
+}
+
+void read_activation(const Attrs& attrs, Epilogue& e) {
+  e.activation = std::string(attrs.text("activation", ""));
+  e.activation_alpha = static_cast<float>(attrs.number("activation_alpha", 0));
+  e.activation_beta = static_cast<float>(attrs.number("activation_beta", 0));
+  if (!e.activation.empty()) activation_step(e.activation, e.activation_alpha, e.activation_beta, {});
+}
+
+void check_elements(const Request& r, std::initializer_list<const regie_tensor*> tensors) {
+  const regie_elem elem = r.results[0].elem;
+  if (!is_float(elem)) refuse("elements other than f32 and f16");
+  for (const regie_tensor* t : tensors)
+    if (t && t->elem != elem) refuse("operands of different types");
+}
+
+Lowered finish(const Request& r, const CubeProblem& p, std::string name, const regie_tensor& right) {
+  const CubePlan plan = plan_once(r, p);
+  Lowered out;
+  out.name = std::move(name) + " " + std::to_string(plan.rows) + "x" + std::to_string(plan.columns * 16) +
+             " on " + std::to_string(plan.cores()) + (plan.cores() == 1 ? " core" : " cores");
+  out.cycles = plan.cycles;
+  out.write = [p, plan, chip = r.chip, &right] {
+    Written w;
+    uint64_t right_bytes = right.bytes;
+    if (p.constant_b) {
+      PackedWeight packed{1, pack_weights(p, plan, right), "opaque:aicore:fractal_z-f16"};
+      right_bytes = packed.bytes.size();
+      w.weights.push_back(std::move(packed));
+    } else {
+      right_bytes = static_cast<uint64_t>((p.b_batched ? p.batch : 1) * p.k * p.n * p.element_bytes());
+    }
+    w.program = cube_program(p, plan, chip, right_bytes);
+    return w;
+  };
+  return out;
+}
+
+int64_t ints(const Attrs& attrs, const char* name, size_t i, int64_t fallback) {
+  const auto list = attrs.integers(name);
+  if (!list || list->empty()) return fallback;
+  if (i >= list->size()) refuse(std::string("attribute '") + name + "' is too short");
+  return (*list)[i];
+}
+
+int64_t product(std::span<const int64_t> dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
+}
+
+}  // namespace
+
+Lowered lower_convolution(const Request& r) {
+  const regie_tensor &x = r.need(0), &w = r.need(1), &y = r.results[0];
+  const regie_tensor *bias = r.operand(2), *residual = r.operand(3);
+  check_elements(r, {&x, &w, bias, residual});
+  if (x.rank != 4 && x.rank != 3) refuse("convolutions of one or two spatial axes only");
+  if (w.rank != x.rank || y.rank != x.rank) refuse("input, weight and result have different ranks");
+  if (!w.data) refuse("its weights are not constant");
+  CubeProblem p;
+  p.convolution = true;
+  p.elem = y.elem;
+  p.batch = x.dims[0];
+  p.channels = x.dims[1];
+  p.out_channels = y.dims[1];
+  // One spatial axis is a row.
+  const bool flat = x.rank == 3;
+  const size_t h = 0, v = flat ? 0 : 1, axes = flat ? 1 : 2;
+  p.height = flat ? 1 : x.dims[2];
+  p.width = x.dims[x.rank - 1];
+  p.out_height = flat ? 1 : y.dims[2];
+  p.out_width = y.dims[y.rank - 1];
+  p.kernel_h = flat ? 1 : w.dims[2];
+  p.kernel_w = w.dims[w.rank - 1];
+  p.stride_h = flat ? 1 : ints(r.attrs, "strides", h, 1);
+  p.stride_w = ints(r.attrs, "strides", v, 1);
+  p.dilation_h = flat ? 1 : ints(r.attrs, "dilations", h, 1);
+  p.dilation_w = ints(r.attrs, "dilations", v, 1);
+  const std::string_view pad = r.attrs.text("auto_pad", "NOTSET");
+  auto padding = [&](size_t axis, int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation) {
+    const int64_t span = (kernel - 1) * dilation + 1;
+    const int64_t needed = std::max<int64_t>(0, (out - 1) * stride + span - in);
+    if (pad == "SAME_UPPER") return needed / 2;
+    if (pad == "SAME_LOWER") return needed - needed / 2;
+    return pad == "VALID" ? 0 : ints(r.attrs, "pads", axis, 0);
+  };
+  p.pad_top = flat ? 0 : padding(h, p.height, p.out_height, p.kernel_h, p.stride_h, p.dilation_h);
+  p.pad_left = padding(v, p.width, p.out_width, p.kernel_w, p.stride_w, p.dilation_w);
+  if (auto list = r.attrs.integers("pads");
+      pad == "NOTSET" && list && !list->empty() && list->size() != 2 * axes)
+    refuse("attribute 'pads' has another length");
+  const int64_t group = r.attrs.integer("group", 1);
+  if (group < 1 || p.channels % group || p.out_channels % group || w.dims[1] != p.channels / group ||
+      w.dims[0] != p.out_channels)
+    refuse("channels and groups do not fit");
+  for (int64_t n : {p.stride_h, p.stride_w, p.dilation_h, p.dilation_w})
+    if (n < 1 || n > 4096) refuse("a stride or dilation out of range");
+  if (p.pad_top < 0 || p.pad_left < 0) refuse("negative padding");
+  p.model_groups = group;
+  // Groups are joined until their channels are whole blocks on both sides.
+  const int64_t in = p.channels / group, outer = p.out_channels / group;
+  const int64_t joined = std::lcm(16 / std::gcd(int64_t{16}, in), 16 / std::gcd(int64_t{16}, outer));
+  if (group == 1 || joined >= group) {
+    p.in_group = p.channels;
+    p.out_group = p.out_channels;
+  } else {
+    p.groups = up(group, joined);
+    p.in_group = in * joined;
+    p.out_group = outer * joined;
+  }
+  if (bias) {
+    if (bias->rank != 1 || bias->dims[0] != p.out_channels) refuse("its bias has another shape");
+    p.epilogue.bias_operand = 2;
+    p.epilogue.bias_count = static_cast<uint64_t>(p.out_channels);
+  }
+  if (residual) {
+    if (residual->rank != y.rank || !std::equal(y.dims, y.dims + y.rank, residual->dims))
+      refuse("its residual has another shape");
+    p.epilogue.residual_operand = 3;
+  }
+  read_activation(r.attrs, p.epilogue);
+  return finish(r, p, group == p.channels && group > 1 ? "depth-wise convolution" : "convolution", w);
+}
+
+Lowered lower_product(const Request& r) {
+  const regie_tensor &a = r.need(0), &b = r.need(1), &y = r.results[0];
+  const regie_tensor *c = r.operand(2), *residual = r.operand(3);
+  check_elements(r, {&a, &b, c, residual});
+  if (a.rank < 2 || b.rank < 2) refuse("a vector as operand");
+  if (r.attrs.integer("transA", 0)) refuse("its left matrix is transposed");
+  CubeProblem p;
+  p.elem = y.elem;
+  p.transposed_b = r.attrs.integer("transB", 0) != 0;
+  p.k = a.dims[a.rank - 1];
+  p.m = a.dims[a.rank - 2];
+  p.n = b.dims[p.transposed_b ? b.rank - 2 : b.rank - 1];
+  if (b.dims[p.transposed_b ? b.rank - 1 : b.rank - 2] != p.k) refuse("the inner dimensions differ");
+  const int64_t batch_a = product({a.dims, static_cast<size_t>(a.rank - 2)}),
+                batch_b = product({b.dims, static_cast<size_t>(b.rank - 2)});
+  p.batch = product(regie::sdk::dims_of(y)) / (p.m * p.n);
+  if (batch_b == 1) {
+    if (p.batch != batch_a) refuse("the batch dimensions do not fit");
+    p.m *= p.batch;
+    p.batch = 1;
+  } else {
+    const bool same =
+        batch_a == batch_b && a.rank == b.rank && std::equal(a.dims, a.dims + a.rank - 2, b.dims);
+    if (p.batch != batch_b || (batch_a != 1 && !same))
+      refuse("batch dimensions that broadcast on both sides");
+    p.a_batched = batch_a > 1;
+    p.b_batched = true;
+  }
+  p.constant_b = b.data != nullptr && batch_b == 1;
+  Epilogue& e = p.epilogue;
+  e.alpha = static_cast<float>(r.attrs.number("alpha", 1));
+  const double beta = r.op == "Gemm" ? r.attrs.number("beta", 1) : 1;
+  auto addend = [&](const regie_tensor& t, uint32_t operand) {
+    const int64_t count = product(regie::sdk::dims_of(t));
+    if (beta != 1) refuse("beta other than 1");
+    if (count == p.n && t.rank >= 1 && t.dims[t.rank - 1] == p.n && e.bias_operand == REGIE_NONE &&
+        (p.batch * p.m > 1 || t.rank < y.rank)) {
+      e.bias_operand = operand;
+      e.bias_count = static_cast<uint64_t>(count);
+    } else if (t.rank <= y.rank && count == product(regie::sdk::dims_of(y)) &&
+               e.residual_operand == REGIE_NONE) {
+      e.residual_operand = operand;
+    } else {
+      refuse("an addend that is neither one element a column nor of the result's shape");
+    }
+  };
+  if (c && !(r.op == "Gemm" && beta == 0)) addend(*c, 2);
+  if (residual) addend(*residual, 3);
+  read_activation(r.attrs, e);
+  return finish(r, p, "matmul", b);
+}
+
+}  // namespace aicore

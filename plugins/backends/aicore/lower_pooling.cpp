@@ -1,0 +1,308 @@
+// Pooling with windows: 16 channels of some rows become positions of 16 channels in L1, as for a convolution;
+// the windows' elements are gathered to UB by im2col and folded there. Maxima are exact for values rounded to
+// f16; sums are kept in f32.
+#include <algorithm>
+#include <functional>
+
+#include "channel.h"
+#include "lower.h"
+
+namespace aicore {
+
+namespace {
+
+using namespace regie::tile;
+
+struct Pool {
+  bool average = false;
+  regie_elem elem = REGIE_F32;
+  int64_t batch = 1, channels = 1, height = 1, width = 1, out_height = 1, out_width = 1;
+  int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1, pad_top = 0,
+          pad_left = 0;
+  int64_t bytes() const { return elem == REGIE_F16 ? 2 : 4; }
+  int64_t taps() const { return kernel_h * kernel_w; }
+  int64_t blocks() const { return up(channels, 16); }
+};
+
+struct PoolPlan {
+  int64_t out_rows = 1, rows = 16, padded = 16, window = 1, pixels = 16;
+  int64_t parts_item = 1, parts_row = 1, turns_batch = 1, turns_item = 1, turns_row = 1;
+  int64_t load = 0, cast = 0, panel = 0, taps = 0, folded = 0, wide = 0, tap = 0, turned = 0, result = 0,
+          used = 0;
+  double cycles = 0;
+};
+
+bool place(const Pool& p, PoolPlan& t, const Chip& chip) {
+  Room ub(chip.sizes.ub);
+  const int64_t s = p.bytes();
+  t.load = ub.take(2 * 16 * t.pixels * s);
+  t.cast = s == 4 ? ub.take(32 * t.pixels) : t.load;
+  t.panel = ub.take(2 * 32 * t.pixels);
+  t.taps = ub.take(2 * p.taps() * t.padded * 32);
+  t.folded = ub.take(t.padded * 32);
+  if (p.average) {
+    t.wide = ub.take(t.padded * 64);
+    t.tap = ub.take(t.padded * 64);
+  }
+  t.turned = s == 4 ? ub.take(t.padded * 32) : 0;
+  t.result = ub.take(2 * 16 * t.padded * s);
+  t.used = ub.used();
+  return ub.fits() && 2 * t.pixels * kBlock <= chip.sizes.l1;
+}
+
+double cycles_of(const Pool& p, const PoolPlan& t, const Chip& chip) {
+  const auto& h = chip.hardware;
+  const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency,
+               s = static_cast<double>(p.bytes());
+  const double in = 16 * static_cast<double>(t.pixels), out = 16 * static_cast<double>(t.padded),
+               taps = static_cast<double>(p.taps());
+  const int64_t running = t.parts_item * t.parts_row;
+  PipeCycles c;
+  c[REGIE_TILE_LOAD] = h.load_start + h.l2_latency + in * s / chip.read_rate(running);
+  c[REGIE_TILE_VECTOR] = 4 * h.vector_start + in * (s == 4 ? 8 : 4) / lanes +
+                         taps * (h.vector_start + out * (p.average ? 8 : 2) / lanes) + out * 8 / lanes;
+  c[REGIE_TILE_MOVE] = h.move_start + taps * out * 2 / h.l1_to_ub;
+  c[REGIE_TILE_STORE] =
+      h.store_start * 2 + h.l2_latency + in * 2 / h.ub_to_l1 + out * s / chip.write_rate(running);
+  for (double& b : c.busy) b += 6 * h.flag_cycles;
+  return overlapped(c, static_cast<double>(t.turns_batch * t.turns_item * t.turns_row));
+}
+
+PoolPlan plan(const Pool& p, const Chip& chip) {
+  PoolPlan best;
+  int64_t least = 0;
+  // Where channels fill blocks, all blocks of all batches follow each other.
+  const bool whole = p.channels % 16 == 0;
+  const int64_t items = whole ? p.batch * p.blocks() : p.blocks(), cores = chip.cores;
+  for (int64_t r = 1; r <= p.out_height; ++r) {
+    if (r > 4 && up(p.out_height, r) == up(p.out_height, r - 1)) continue;
+    PoolPlan t;
+    t.out_rows = r;
+    t.rows = r * p.out_width;
+    t.padded = round_up(t.rows, 16);
+    t.window = std::min((r - 1) * p.stride_h + (p.kernel_h - 1) * p.dilation_h + 1, p.height);
+    t.pixels = round_up(t.window * p.width, 16);
+    const bool fits = place(p, t, chip);
+    if (!least || t.used < least) least = t.used;
+    if (!fits) break;
+    t.turns_batch = whole ? 1 : p.batch;
+    for (int64_t parts = 1; parts <= std::min(items, cores); ++parts) {
+      if (items % parts) continue;
+      const int64_t tiles = up(p.out_height, r);
+      t.parts_item = parts;
+      t.turns_item = items / parts;
+      t.turns_row = up(tiles, std::min(tiles, cores / parts));
+      t.parts_row = up(tiles, t.turns_row);
+      t.cycles = cycles_of(p, t, chip);
+      if (best.cycles == 0 || t.cycles < best.cycles) best = t;
+    }
+  }
+  if (best.cycles == 0)
+    throw Overflow("a row of its result needs " + std::to_string(least) + " bytes of UB, which has " +
+                   std::to_string(chip.sizes.ub));
+  return best;
+}
+
+Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
+  const int64_t s = p.bytes(), P = t.pixels, m = t.padded, map = p.height * p.width,
+                out_map = p.out_height * p.out_width;
+  const int64_t taps = p.taps();
+  constexpr uint8_t f16 = REGIE_TILE_F16, f32 = REGIE_TILE_F32;
+  Builder b(static_cast<uint32_t>(t.parts_item * t.parts_row), chip.sizes);
+  const uint32_t in = b.operand(0, static_cast<uint64_t>(p.batch * p.channels * map * s));
+  const uint32_t out = b.result(0, static_cast<uint64_t>(p.batch * p.channels * out_map * s));
+  Flags flags;
+  if (p.channels % 16 || (t.window * p.width) % 16) {
+    b.fill(ub(t.load), f32, scalar(0), 2 * 16 * P * s / 4);
+    const int64_t id = flags.take(REGIE_TILE_VECTOR, REGIE_TILE_LOAD, 1);
+    b.set(REGIE_TILE_VECTOR, REGIE_TILE_LOAD, id);
+    b.wait(REGIE_TILE_VECTOR, REGIE_TILE_LOAD, id);
+  }
+  Channel loaded(b, flags, REGIE_TILE_LOAD, REGIE_TILE_VECTOR, 2),
+      panel(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_STORE, 2),
+      ready(b, flags, REGIE_TILE_STORE, REGIE_TILE_MOVE, 2),
+      gathered(b, flags, REGIE_TILE_MOVE, REGIE_TILE_VECTOR, 2),
+      results(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_STORE, 2);
+  const Expr core = b.core();
+  const Expr part_r = t.parts_row == 1 ? Expr(0) : core % t.parts_row,
+             part_i = t.parts_item == 1 ? Expr(0) : core / t.parts_row;
+
+  auto tile = [&](const Expr& batch, const Expr& item, const Expr& row, const Expr& k) {
+    const Expr channel = item * 16,
+               valid = p.channels % 16 ? clamp(0, 16, Expr(p.channels) - channel) : Expr(16);
+    const Expr y = row * (t.out_rows * p.stride_h) - Expr(p.pad_top);
+    const int64_t last = p.height - t.window, step = t.out_rows * p.stride_h,
+                  tiles = t.parts_row * t.turns_row;
+    // The window's first row and the rows of padding above it, by cases (a sum of clamps is no expression).
+    auto window = [&](const std::function<void(const Expr& first, const Expr& top)>& body) {
+      if (last == 0) return body(0, y);
+      if (row.fixed()) {
+        const Expr first = clamp(0, last, y);
+        return body(first, y - first);
+      }
+      const int64_t above = up(p.pad_top, step), below = (last + p.pad_top) / step + 1;
+      if (above > 0) b.loop(clamp(0, 1, Expr(above) - row), [&](const Expr&) { body(0, y); });
+      b.loop(clamp(0, 1, row - Expr(above - 1)),
+             [&](const Expr&) { b.loop(clamp(0, 1, Expr(below) - row), [&](const Expr&) { body(y, 0); }); });
+      if (below < tiles)
+        b.loop(clamp(0, 1, row - Expr(below - 1)), [&](const Expr&) { body(last, y - Expr(last)); });
+    };
+    loaded.begin_write(k);
+    window([&](const Expr& first, const Expr&) {
+      b.copy(ub(k * (16 * P * s) + t.load),
+             gm(in, ((batch * p.channels + channel) * map + first * p.width) * s), t.window * p.width * s,
+             {valid, P * s, map * s});
+    });
+    loaded.end_write(k);
+    loaded.begin_read(k);
+    panel.begin_write(k);
+    Expr half = k * (16 * P * s) + t.load;
+    if (s == 4) {
+      b.cast(f32, f16, REGIE_TILE_RINT, ub(t.cast), ub(half), 16 * P);
+      half = t.cast;
+    }
+    const Expr turned = k * (32 * P) + t.panel;
+    b.transpose(ub(turned), ub(half), 32, P * 2, {P / 16, 512, 32});
+    loaded.end_read(k);
+    panel.end_write(k);
+    panel.begin_read(k);
+    ready.begin_write(k);
+    b.copy(l1(k * (32 * P)), ub(turned), 32 * P);
+    panel.end_read(k);
+    ready.end_write(k);
+    ready.begin_read(k);
+    gathered.begin_write(k);
+    const Expr at = k * (taps * m * 32) + t.taps;
+    window([&](const Expr&, const Expr& top) {
+      Im2col i;
+      i.height = t.window;
+      i.width = p.width;
+      i.top = top;
+      i.left = -p.pad_left;
+      i.stride_h = p.stride_h;
+      i.stride_w = p.stride_w;
+      i.dilation_h = p.dilation_h;
+      i.dilation_w = p.dilation_w;
+      i.kernel_h = p.kernel_h;
+      i.kernel_w = p.kernel_w;
+      i.out_width = p.out_width;
+      i.rows = t.rows;
+      i.k_blocks = taps;
+      i.plane = 32 * P;
+      i.row_stride = taps * kFractal;
+      i.pad = p.average ? 0 : 0xfc00;  // minus infinity
+      b.im2col(ub(at), l1(k * (32 * P)), f16, i);
+    });
+    ready.end_read(k);
+    gathered.end_write(k);
+    gathered.begin_read(k);
+    const int64_t m1 = m / 16;
+    auto one = [&](int64_t tap) { return at + tap * kFractal; };
+    if (p.average) {
+      const Repeat spread{m1, 1024, taps * kFractal};
+      b.cast(f16, f32, REGIE_TILE_RINT, ub(t.wide), ub(one(0)), 256, spread);
+      for (int64_t tap = 1; tap < taps; ++tap) {
+        b.cast(f16, f32, REGIE_TILE_RINT, ub(t.tap), ub(one(tap)), 256, spread);
+        b.binary(REGIE_TILE_ADD, f32, ub(t.wide), ub(t.wide), ub(t.tap), m * 16);
+      }
+      b.binary_scalar(REGIE_TILE_MUL, f32, ub(t.wide), ub(t.wide), scalar(1.0f / static_cast<float>(taps)),
+                      m * 16);
+      b.cast(f32, f16, REGIE_TILE_RINT, ub(t.folded), ub(t.wide), m * 16);
+    } else {
+      b.unary(REGIE_TILE_COPY, f16, ub(t.folded), ub(one(0)), 256, {m1, 512, taps * kFractal});
+      for (int64_t tap = 1; tap < taps; ++tap)
+        b.binary(REGIE_TILE_MAX, f16, ub(t.folded), ub(t.folded), ub(one(tap)), 256,
+                 {m1, 512, 512, taps * kFractal});
+    }
+    gathered.end_read(k);
+    results.begin_write(k);
+    const Expr result = k * (16 * m * s) + t.result;
+    b.transpose(ub(s == 4 ? Expr(t.turned) : result), ub(t.folded), m * 2, 32, {m1, 32, 512});
+    if (s == 4) b.cast(f16, f32, REGIE_TILE_RINT, ub(result), ub(t.turned), 16 * m);
+    results.end_write(k);
+    results.begin_read(k);
+    const Expr position = row * t.rows;
+    b.copy(gm(out, ((batch * p.channels + channel) * out_map + position) * s), ub(result),
+           clamp(0, t.rows * s, Expr(out_map * s) - position * s), {valid, out_map * s, m * s});
+    results.end_read(k);
+  };
+  auto rows = [&](const Expr& batch, const Expr& item, const Expr& k) {
+    const Expr first = part_r * t.turns_row;
+    if (t.turns_row == 1) return tile(batch, item, first, k);
+    b.loop(t.turns_row, [&](const Expr& r) { tile(batch, item, first + r, r % 2); });
+  };
+  auto items = [&](const Expr& batch, const Expr& k) {
+    const Expr first = part_i * t.turns_item;
+    if (t.turns_item == 1) return rows(batch, first, k);
+    b.loop(t.turns_item, [&](const Expr& i) { rows(batch, first + i, i % 2); });
+  };
+  if (t.turns_batch == 1)
+    items(0, 0);
+  else
+    b.loop(t.turns_batch, [&](const Expr& n) { items(n, n % 2); });
+  for (Channel* c : {&loaded, &panel, &ready, &gathered, &results}) c->close();
+  return b.finish();
+}
+
+}  // namespace
+
+Lowered lower_pooling(const Request& r) {
+  const regie_tensor &x = r.need(0), &y = r.results[0];
+  if (!is_float(x.elem) || x.elem != y.elem) refuse("elements other than f32 and f16");
+  if (x.rank != 4) refuse("pooling of two spatial axes only");
+  for (size_t i = 1; i < r.results.size(); ++i)
+    if (r.results[i].elem != REGIE_ELEM_UNKNOWN) refuse("indices are asked for");
+  auto list = [&](const char* name, size_t i, int64_t fallback) {
+    const auto v = r.attrs.integers(name);
+    if (!v || v->empty()) return fallback;
+    if (i >= v->size()) refuse(std::string("attribute '") + name + "' is too short");
+    return (*v)[i];
+  };
+  Pool p;
+  p.average = r.op == "AveragePool";
+  p.elem = x.elem;
+  p.batch = x.dims[0];
+  p.channels = x.dims[1];
+  p.height = x.dims[2];
+  p.width = x.dims[3];
+  p.out_height = y.dims[2];
+  p.out_width = y.dims[3];
+  p.kernel_h = list("kernel_shape", 0, 0);
+  p.kernel_w = list("kernel_shape", 1, 0);
+  p.stride_h = list("strides", 0, 1);
+  p.stride_w = list("strides", 1, 1);
+  p.dilation_h = list("dilations", 0, 1);
+  p.dilation_w = list("dilations", 1, 1);
+  for (int64_t n : {p.kernel_h, p.kernel_w, p.stride_h, p.stride_w, p.dilation_h, p.dilation_w})
+    if (n < 1 || n > 4096) refuse("a window, stride or dilation out of range");
+  const std::string_view mode = r.attrs.text("auto_pad", "NOTSET");
+  auto padding = [&](size_t axis, int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation) {
+    const int64_t needed = std::max<int64_t>(0, (out - 1) * stride + (kernel - 1) * dilation + 1 - in);
+    if (mode == "SAME_UPPER") return needed / 2;
+    if (mode == "SAME_LOWER") return needed - needed / 2;
+    return mode == "VALID" ? 0 : list("pads", axis, 0);
+  };
+  p.pad_top = padding(0, p.height, p.out_height, p.kernel_h, p.stride_h, p.dilation_h);
+  p.pad_left = padding(1, p.width, p.out_width, p.kernel_w, p.stride_w, p.dilation_w);
+  if (p.pad_top < 0 || p.pad_left < 0) refuse("negative padding");
+  if (p.average) {
+    const bool inside = p.pad_top == 0 && p.pad_left == 0 &&
+                        (p.out_height - 1) * p.stride_h + (p.kernel_h - 1) * p.dilation_h < p.height &&
+                        (p.out_width - 1) * p.stride_w + (p.kernel_w - 1) * p.dilation_w < p.width;
+    const bool counts = r.attrs.integer("count_include_pad", 0) && !r.attrs.integer("ceil_mode", 0);
+    if (!inside && !counts) refuse("windows that count different numbers of elements");
+    if (p.taps() > 1024) refuse("a window of more than 1024 elements");
+  }
+  const PoolPlan t = plan(p, r.chip);
+  Lowered out;
+  out.name = "vector " + std::string(r.op);
+  out.cycles = t.cycles;
+  out.write = [p, t, chip = r.chip] {
+    Written w;
+    w.program = write(p, t, chip);
+    return w;
+  };
+  return out;
+}
+
+}  // namespace aicore

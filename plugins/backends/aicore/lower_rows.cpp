@@ -1,0 +1,292 @@
+// What is computed along rows: soft-max, layer normalisation, reductions over the last axes, global pooling.
+// A row lies in UB as a whole; rows are shared out between the cores.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "channel.h"
+#include "lower.h"
+#include "rows.h"
+#include "regie/graph_view.hpp"
+
+namespace aicore {
+
+namespace {
+
+using namespace regie::tile;
+
+int64_t size_of(regie_elem e) { return e == REGIE_F16 ? 2 : 4; }
+
+// UB of a tile of `rows` rows.
+struct Places {
+  int64_t load = 0, value = 0, square = 0, row = 0, row2 = 0, scale = 0, bias = 0, narrow = 0, wide = 0,
+          out = 0, used = 0;
+};
+Places place(const Rows& p, int64_t rows, int64_t pitch) {
+  const int64_t s = size_of(p.elem), e = rows * pitch;
+  Room r(0);
+  Places x;
+  x.load = r.take(2 * e * s);
+  x.value = s == 2 || p.kind == RowsKind::kNormalise || !p.reduces() ? r.take(e * 4) : 0;
+  if (p.kind == RowsKind::kNormalise) x.square = r.take(e * 4);
+  x.row = r.take(rows * 4);
+  x.row2 = r.take(rows * 4);
+  if (p.scale != REGIE_NONE) x.scale = r.take(pitch * 4);
+  if (p.bias != REGIE_NONE) x.bias = r.take(pitch * 4);
+  if (s == 2 && p.kind == RowsKind::kNormalise) x.narrow = r.take(2 * pitch * 2);
+  x.wide = s == 2 ? r.take((p.reduces() ? rows : e) * 4) : 0;
+  x.out = r.take(2 * round_up((p.reduces() ? rows : e) * s, 32));
+  x.used = r.used();
+  return x;
+}
+
+}  // namespace
+
+RowsCut cut_rows(const Rows& p, const Chip& chip) {
+  RowsCut c;
+  c.pitch = round_up(p.width, 16);
+  if (place(p, 1, c.pitch).used > chip.sizes.ub)
+    throw Overflow("a row of " + std::to_string(p.width) + " elements needs " +
+                   std::to_string(place(p, 1, c.pitch).used) + " bytes of UB, which has " +
+                   std::to_string(chip.sizes.ub));
+  const int64_t share = up(p.rows, chip.cores);
+  int64_t rows = std::clamp<int64_t>(up(share, 2), 1, std::max<int64_t>(1, 8192 / c.pitch));
+  rows = std::min<int64_t>(
+      std::max<int64_t>(rows, std::min<int64_t>(share, std::max<int64_t>(1, 2048 / c.pitch))), 1024);
+  while (rows > 1 && place(p, rows, c.pitch).used > chip.sizes.ub) rows = rows / 2;
+  c.rows = rows;
+  const int64_t tiles = up(p.rows, rows);
+  c.turns = up(tiles, chip.cores);
+  c.parts = up(tiles, c.turns);
+  return c;
+}
+
+double rows_cycles(const Rows& p, const RowsCut& c, const Chip& chip) {
+  const auto& h = chip.hardware;
+  const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency;
+  const double e = static_cast<double>(c.rows * c.pitch), s = static_cast<double>(size_of(p.elem));
+  PipeCycles turn;
+  turn[REGIE_TILE_LOAD] = h.load_start + h.l2_latency + e * s / chip.read_rate(c.parts);
+  double passes = 0;
+  switch (p.kind) {
+    case RowsKind::kSoftmax:
+    case RowsKind::kLogSoftmax:
+      passes = 2 + 1 + h.slow_passes + 2 + 1;
+      break;
+    case RowsKind::kNormalise:
+      passes = 2 + 1 + 1 + 2 + 1 + (p.scale != REGIE_NONE) + (p.bias != REGIE_NONE);
+      break;
+    default:
+      passes = 2;
+  }
+  if (p.elem == REGIE_F16) passes += 2;
+  turn[REGIE_TILE_VECTOR] = passes * e * 4 / lanes + 10 * h.vector_start;
+  turn[REGIE_TILE_STORE] = h.store_start + h.l2_latency +
+                           (p.reduces() ? static_cast<double>(c.rows) : e) * s / chip.write_rate(c.parts);
+  for (double& b : turn.busy) b += 4 * h.flag_cycles;
+  return overlapped(turn, static_cast<double>(c.turns));
+}
+
+void emit_rows(const Rows& p, const RowsCut& c, Builder& b, const RowsBuffers& g) {
+  const int64_t s = size_of(p.elem), e = c.rows * c.pitch, w = p.width;
+  const Places x = place(p, c.rows, c.pitch);
+  const uint32_t in = g.in, scale = g.scale, bias = g.bias, out = g.out;
+  Flags flags;
+  if (p.scale != REGIE_NONE || p.bias != REGIE_NONE) {
+    if (p.scale != REGIE_NONE) b.copy(ub(s == 2 ? x.narrow : x.scale), gm(scale, 0), w * s);
+    if (p.bias != REGIE_NONE) b.copy(ub(s == 2 ? x.narrow + c.pitch * 2 : x.bias), gm(bias, 0), w * s);
+    const int64_t id = flags.take(REGIE_TILE_LOAD, REGIE_TILE_VECTOR, 1);
+    b.set(REGIE_TILE_LOAD, REGIE_TILE_VECTOR, id);
+    b.wait(REGIE_TILE_LOAD, REGIE_TILE_VECTOR, id);
+    if (s == 2 && p.scale != REGIE_NONE)
+      b.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(x.scale), ub(x.narrow), w);
+    if (s == 2 && p.bias != REGIE_NONE)
+      b.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(x.bias), ub(x.narrow + c.pitch * 2), w);
+  }
+  Channel loaded(b, flags, REGIE_TILE_LOAD, REGIE_TILE_VECTOR, 2),
+      results(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_STORE, 2);
+  const Expr part = c.parts == 1 ? Expr(0) : b.core();
+  auto tile = [&](const Expr& i, const Expr& slot) {
+    const Expr row = (part * c.turns + i) * c.rows, n = clamp(0, c.rows, Expr(p.rows) - row);
+    const int64_t pitch = c.pitch * 4;
+    loaded.begin_write(slot);
+    b.copy(ub(slot * (e * s) + x.load), gm(in, row * (w * s)), w * s, {n, c.pitch * s, w * s});
+    loaded.end_write(slot);
+    loaded.begin_read(slot);
+    Expr v = slot * (e * s) + x.load;
+    if (s == 2) {
+      b.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(x.value), ub(v), w, {n, pitch, c.pitch * 2});
+      v = x.value;
+    }
+    const Repeat from_to{n, pitch, pitch}, to_row{n, 4, pitch}, by_row{n, pitch, pitch, 4},
+        by_column{n, pitch, pitch, 0};
+    const int64_t out_bytes = round_up((p.reduces() ? c.rows : e) * s, 32);
+    results.begin_write(slot);
+    const Expr narrow = slot * out_bytes + x.out, result = s == 2 ? Expr(x.wide) : narrow;
+    constexpr uint8_t f32 = REGIE_TILE_F32;
+    const float one_of = 1.0f / static_cast<float>(w);
+    switch (p.kind) {
+      case RowsKind::kSoftmax:
+      case RowsKind::kLogSoftmax: {
+        const bool log = p.kind == RowsKind::kLogSoftmax;
+        b.reduce(REGIE_TILE_ROW_MAX, f32, ub(x.row), ub(v), w, to_row);
+        b.binary_row(REGIE_TILE_SUB, f32, ub(x.value), ub(v), ub(x.row), w, by_row);
+        b.unary(REGIE_TILE_EXP, f32, ub(result), ub(x.value), w, from_to);
+        b.reduce(REGIE_TILE_SUM, f32, ub(x.row2), ub(result), w, to_row);
+        b.unary(log ? REGIE_TILE_LN : REGIE_TILE_REC, f32, ub(x.row2), ub(x.row2), n);
+        b.binary_row(log ? REGIE_TILE_SUB : REGIE_TILE_MUL, f32, ub(result), ub(log ? Expr(x.value) : result),
+                     ub(x.row2), w, by_row);
+        break;
+      }
+      case RowsKind::kNormalise:
+        b.reduce(REGIE_TILE_SUM, f32, ub(x.row), ub(v), w, to_row);
+        b.binary_scalar(REGIE_TILE_MUL, f32, ub(x.row), ub(x.row), scalar(one_of), n);
+        b.binary_row(REGIE_TILE_SUB, f32, ub(x.value), ub(v), ub(x.row), w, by_row);
+        b.binary(REGIE_TILE_MUL, f32, ub(x.square), ub(x.value), ub(x.value), w, {n, pitch, pitch, pitch});
+        b.reduce(REGIE_TILE_SUM, f32, ub(x.row2), ub(x.square), w, to_row);
+        b.binary_scalar(REGIE_TILE_MUL, f32, ub(x.row2), ub(x.row2), scalar(one_of), n);
+        b.binary_scalar(REGIE_TILE_ADD, f32, ub(x.row2), ub(x.row2), scalar(p.epsilon), n);
+        b.unary(REGIE_TILE_RSQRT, f32, ub(x.row2), ub(x.row2), n);
+        b.binary_row(REGIE_TILE_MUL, f32, ub(result), ub(x.value), ub(x.row2), w, by_row);
+        if (p.scale != REGIE_NONE)
+          b.binary(REGIE_TILE_MUL, f32, ub(result), ub(result), ub(x.scale), w, by_column);
+        if (p.bias != REGIE_NONE)
+          b.binary(REGIE_TILE_ADD, f32, ub(result), ub(result), ub(x.bias), w, by_column);
+        break;
+      case RowsKind::kSum:
+      case RowsKind::kMean:
+        b.reduce(REGIE_TILE_SUM, f32, ub(result), ub(v), w, to_row);
+        if (p.kind == RowsKind::kMean)
+          b.binary_scalar(REGIE_TILE_MUL, f32, ub(result), ub(result), scalar(one_of), n);
+        break;
+      case RowsKind::kMax:
+      case RowsKind::kMin:
+        b.reduce(p.kind == RowsKind::kMax ? REGIE_TILE_ROW_MAX : REGIE_TILE_ROW_MIN, f32, ub(result), ub(v),
+                 w, to_row);
+        break;
+    }
+    if (s == 2) {
+      if (p.reduces())
+        b.cast(f32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(narrow), ub(result), n);
+      else
+        b.cast(f32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(narrow), ub(result), w, {n, c.pitch * 2, pitch});
+    }
+    loaded.end_read(slot);
+    results.end_write(slot);
+    results.begin_read(slot);
+    if (p.reduces())
+      b.copy(gm(out, row * s), ub(narrow), n * s);
+    else
+      b.copy(gm(out, row * (w * s)), ub(narrow), w * s, {n, w * s, c.pitch * s});
+    results.end_read(slot);
+  };
+  if (c.turns == 1)
+    tile(0, 0);
+  else
+    b.loop(c.turns, [&](const Expr& i) { tile(i, i % 2); });
+  loaded.close();
+  results.close();
+}
+
+namespace {
+
+Program write(const Rows& p, const RowsCut& c, const Chip& chip) {
+  Builder b(static_cast<uint32_t>(c.parts), chip.sizes);
+  const int64_t s = size_of(p.elem), w = p.width;
+  RowsBuffers g;
+  g.in = b.operand(0, static_cast<uint64_t>(p.rows * w * s));
+  if (p.scale != REGIE_NONE) g.scale = b.operand(p.scale, static_cast<uint64_t>(w * s));
+  if (p.bias != REGIE_NONE) g.bias = b.operand(p.bias, static_cast<uint64_t>(w * s));
+  g.out = b.result(0, static_cast<uint64_t>(p.rows * (p.reduces() ? 1 : w) * s));
+  emit_rows(p, c, b, g);
+  return b.finish();
+}
+
+// The last `rank - first` axes of x, as rows.
+void split(Rows& p, const regie_tensor& x, int64_t first) {
+  for (int64_t i = 0; i < x.rank; ++i) (i < first ? p.rows : p.width) *= x.dims[i];
+}
+
+// Axes that are reduced: all from one on, or the reason why not.
+int64_t first_axis(const Request& r, const regie_tensor& x) {
+  std::vector<int64_t> axes;
+  if (auto list = r.attrs.integers("axes")) axes.assign(list->begin(), list->end());
+  if (r.node.operand_count > 1 && r.node.operands[1] != REGIE_NONE) {
+    auto list = regie::sdk::constant_integers(&r.graph->values[r.node.operands[1]]);
+    if (!list) refuse("its axes are not constant");
+    axes = *list;
+  }
+  if (axes.empty()) {
+    if (r.attrs.integer("noop_with_empty_axes", 0)) refuse("it reduces nothing");
+    return 0;
+  }
+  std::vector<bool> reduced(static_cast<size_t>(x.rank), false);
+  for (int64_t a : axes) {
+    if (a < 0) a += x.rank;
+    if (a < 0 || a >= x.rank) refuse("an axis is out of range");
+    reduced[static_cast<size_t>(a)] = true;
+  }
+  int64_t first = x.rank;
+  for (int64_t i = x.rank; i-- > 0;) {
+    if (reduced[static_cast<size_t>(i)] && first == i + 1) first = i;
+    if (reduced[static_cast<size_t>(i)] && first > i && x.dims[i] != 1)
+      refuse("it reduces axes that are not the last");
+  }
+  return first;
+}
+
+}  // namespace
+
+Lowered lower_rows(const Request& r) {
+  const regie_tensor &x = r.need(0), &y = r.results[0];
+  if (!is_float(x.elem) || y.elem != x.elem) refuse("elements other than f32 and f16");
+  Rows p;
+  p.elem = x.elem;
+  const std::string_view op = r.op;
+  if (op == "Softmax" || op == "LogSoftmax") {
+    p.kind = op == "Softmax" ? RowsKind::kSoftmax : RowsKind::kLogSoftmax;
+    int64_t axis = r.attrs.integer("axis", -1);
+    if (axis < 0) axis += x.rank;
+    if (axis < 0 || axis >= x.rank) refuse("its axis is out of range");
+    for (int64_t i = axis + 1; i < x.rank; ++i)
+      if (x.dims[i] != 1) refuse("its axis is not the last");
+    split(p, x, axis);
+  } else if (op == "LayerNormalization") {
+    p.kind = RowsKind::kNormalise;
+    int64_t axis = r.attrs.integer("axis", -1);
+    if (axis < 0) axis += x.rank;
+    if (axis < 0 || axis >= x.rank) refuse("its axis is out of range");
+    for (size_t i = 1; i < r.results.size(); ++i)
+      if (r.results[i].elem != REGIE_ELEM_UNKNOWN) refuse("mean or deviation are asked for");
+    split(p, x, axis);
+    p.epsilon = static_cast<float>(r.attrs.number("epsilon", 1e-5));
+    for (uint32_t i : {1u, 2u})
+      if (const regie_tensor* t = r.operand(i)) {
+        if (regie::sdk::count_of(*t) != p.width || t->elem != x.elem)
+          refuse("its scale or bias broadcasts, or has another type");
+        (i == 1 ? p.scale : p.bias) = i;
+      }
+  } else if (op == "GlobalAveragePool" || op == "GlobalMaxPool") {
+    if (x.rank < 3) refuse("it has no spatial axis");
+    p.kind = op == "GlobalMaxPool" ? RowsKind::kMax : RowsKind::kMean;
+    split(p, x, 2);
+  } else {
+    p.kind = op == "ReduceSum"    ? RowsKind::kSum
+             : op == "ReduceMean" ? RowsKind::kMean
+             : op == "ReduceMax"  ? RowsKind::kMax
+                                  : RowsKind::kMin;
+    split(p, x, first_axis(r, x));
+  }
+  const RowsCut c = cut_rows(p, r.chip);
+  Lowered out;
+  out.name = "vector " + std::string(op);
+  out.cycles = rows_cycles(p, c, r.chip);
+  out.write = [p, c, chip = r.chip] {
+    Written w;
+    w.program = write(p, c, chip);
+    return w;
+  };
+  return out;
+}
+
+}  // namespace aicore

@@ -1,0 +1,250 @@
+// Convolutions and matrix products of random shapes, against sums in double precision of the same halves.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "node.h"
+
+namespace aicore::test {
+namespace {
+
+constexpr double kTolerance = 2e-3;
+
+Chip any_chip(Random& random) {
+  switch (pick(random, 0, 3)) {
+    case 0:
+      return chip_910a();
+    case 1:
+      return chip_910b3();
+    default:
+      return small_chip(pick(random, 1, 5));
+  }
+}
+
+struct Activation {
+  const char* name;
+  double alpha, beta;
+  double (*of)(double x, double alpha, double beta);
+};
+const Activation kActivations[] = {
+    {"", 0, 0, [](double x, double, double) { return x; }},
+    {"Relu", 0, 0, [](double x, double, double) { return std::max(x, 0.0); }},
+    {"Clip", -0.5, 6, [](double x, double a, double b) { return std::clamp(x, a, b); }},
+    {"LeakyRelu", 0.25, 0, [](double x, double a, double) { return x > 0 ? x : a * x; }},
+    {"Sigmoid", 0, 0, [](double x, double, double) { return 1 / (1 + std::exp(-x)); }},
+    {"Tanh", 0, 0, [](double x, double, double) { return std::tanh(x); }},
+    {"HardSwish", 0, 0, [](double x, double, double) { return x * std::clamp(x / 6 + 0.5, 0.0, 1.0); }},
+    {"Swish", 0, 0, [](double x, double, double) { return x / (1 + std::exp(-x)); }},
+    {"Gelu", 0, 0, [](double x, double, double) { return x * 0.5 * (1 + std::erf(x / std::sqrt(2.0))); }},
+};
+
+std::string text(std::initializer_list<int64_t> list) {
+  std::ostringstream out;
+  for (int64_t i : list) out << i << ' ';
+  return out.str();
+}
+
+// False where what was drawn is none: a window larger than its map, or more work than a quick test should do.
+bool convolution(uint64_t seed) {
+  Random random(seed);
+  const Chip chip = any_chip(random);
+  const int64_t kinds = pick(random, 0, 3);
+  int64_t group = 1, in = pick(random, 1, 50), out = pick(random, 1, 70);
+  if (kinds == 1) {  // depth-wise
+    group = in = pick(random, 2, 60);
+    out = in * pick(random, 1, 2);
+  } else if (kinds == 2) {
+    group = pick(random, 2, 6);
+    in = group * pick(random, 1, 20);
+    out = group * pick(random, 1, 20);
+  }
+  const int64_t n = pick(random, 1, 3), kh = pick(random, 1, 4), kw = pick(random, 1, 4),
+                sh = pick(random, 1, 3), sw = pick(random, 1, 3), dh = pick(random, 1, 2),
+                dw = pick(random, 1, 2);
+  const int64_t top = pick(random, 0, kh), left = pick(random, 0, kw), bottom = pick(random, 0, kh),
+                right = pick(random, 0, kw);
+  const int64_t h = std::max((kh - 1) * dh + 1 - top - bottom, int64_t{1}) + pick(random, 0, 20),
+                w = std::max((kw - 1) * dw + 1 - left - right, int64_t{1}) + pick(random, 0, 24);
+  const int64_t oh = (h + top + bottom - (kh - 1) * dh - 1) / sh + 1,
+                ow = (w + left + right - (kw - 1) * dw - 1) / sw + 1;
+  if (h + top + bottom < (kh - 1) * dh + 1 || w + left + right < (kw - 1) * dw + 1) return false;
+  const int64_t most = pick(random, 0, 9) ? 1'000'000 : 20'000'000;
+  if (n * out * oh * ow * in / group * kh * kw > most) return false;
+  const regie_elem elem = pick(random, 0, 3) == 0 ? REGIE_F16 : REGIE_F32;
+  const Array x = random_array(random, {n, in, h, w}),
+              weight = random_array(random, {out, in / group, kh, kw}), bias = random_array(random, {out}),
+              residual = random_array(random, {n, out, oh, ow});
+  const bool with_bias = pick(random, 0, 1), with_residual = pick(random, 0, 2) == 0;
+  const Activation& act = kActivations[pick(random, 0, static_cast<int64_t>(std::size(kActivations)) - 1)];
+  Node node("regie.FusedConv", elem);
+  node.operand(x).operand(weight, true);
+  if (with_bias || with_residual) with_bias ? node.operand(bias, true) : node.absent();
+  if (with_residual) node.operand(residual);
+  node.result({n, out, oh, ow});
+  node.attr("activation", act.name).attr("activation_alpha", act.alpha).attr("activation_beta", act.beta);
+  node.attr("group", group)
+      .attr("pads", {top, left, bottom, right})
+      .attr("strides", {sh, sw})
+      .attr("dilations", {dh, dw});
+  std::vector<double> expected;
+  for (int64_t b = 0; b < n; ++b)
+    for (int64_t o = 0; o < out; ++o)
+      for (int64_t y = 0; y < oh; ++y)
+        for (int64_t z = 0; z < ow; ++z) {
+          double sum = with_bias ? bias.values[static_cast<size_t>(o)] : 0;
+          for (int64_t c = 0; c < in / group; ++c)
+            for (int64_t i = 0; i < kh; ++i)
+              for (int64_t j = 0; j < kw; ++j) {
+                const int64_t row = y * sh - top + i * dh, column = z * sw - left + j * dw;
+                if (row < 0 || row >= h || column < 0 || column >= w) continue;
+                const int64_t channel = o / (out / group) * (in / group) + c;
+                sum += x.values[static_cast<size_t>(((b * in + channel) * h + row) * w + column)] *
+                       weight.values[static_cast<size_t>(((o * (in / group) + c) * kh + i) * kw + j)];
+              }
+          if (with_residual) sum += residual.values[static_cast<size_t>(((b * out + o) * oh + y) * ow + z)];
+          expected.push_back(act.of(sum, act.alpha, act.beta));
+        }
+  std::ostringstream what;
+  what << "seed " << seed << " x " << text({n, in, h, w}) << "w " << text({out, kh, kw}) << "group " << group
+       << " strides " << text({sh, sw}) << "dilations " << text({dh, dw}) << "pads "
+       << text({top, left, bottom, right}) << act.name << (with_residual ? " residual" : "")
+       << (elem == REGIE_F16 ? " f16" : "");
+  SCOPED_TRACE(what.str());
+  try {
+    if (auto got = node.run(chip)) expect_close(*got, expected, kTolerance, node.name);
+  } catch (const regie::sdk::Failure& f) {
+    ADD_FAILURE() << f.message;
+  }
+  return true;
+}
+
+TEST(Aicore, Convolutions) {
+  const int64_t count = shapes(200);
+  uint64_t seed = 100'000;
+  for (int64_t i = 0; i < count && !HasFailure();) i += convolution(seed++);
+}
+
+void product(uint64_t seed) {
+  Random random(seed);
+  const Chip chip = any_chip(random);
+  const int64_t kind = pick(random, 0, 4);
+  const int64_t m = pick(random, 1, 150), k = pick(random, 1, 330), n = pick(random, 1, 200);
+  const int64_t batch = kind >= 3 ? pick(random, 2, 6) : 1;
+  const bool constant = kind <= 1, turned = pick(random, 0, 1), b_batched = kind == 4;
+  const regie_elem elem = pick(random, 0, 3) == 0 ? REGIE_F16 : REGIE_F32;
+  std::vector<int64_t> da{m, k}, db = turned ? std::vector<int64_t>{n, k} : std::vector<int64_t>{k, n},
+                                 dy{m, n};
+  if (batch > 1) {
+    da.insert(da.begin(), batch);
+    dy.insert(dy.begin(), batch);
+    if (b_batched) db.insert(db.begin(), batch);
+  }
+  const Array a = random_array(random, da), b = random_array(random, db), bias = random_array(random, {n}),
+              residual = random_array(random, dy);
+  const bool with_bias = pick(random, 0, 1) && dy.size() > 1, with_residual = pick(random, 0, 2) == 0;
+  const double alpha = pick(random, 0, 2) ? 1 : 0.5;
+  const Activation& act = kActivations[pick(random, 0, static_cast<int64_t>(std::size(kActivations)) - 1)];
+  Node node("regie.FusedMatMul", elem);
+  node.operand(a).operand(b, constant);
+  if (with_bias || with_residual) with_bias ? node.operand(bias, true) : node.absent();
+  if (with_residual) node.operand(residual);
+  node.result(dy);
+  node.attr("activation", act.name).attr("activation_alpha", act.alpha).attr("activation_beta", act.beta);
+  node.attr("alpha", alpha).attr("transB", turned ? int64_t{1} : int64_t{0});
+  std::vector<double> expected;
+  for (int64_t t = 0; t < batch; ++t)
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        double sum = 0;
+        const int64_t base = b_batched ? t * k * n : 0;
+        for (int64_t l = 0; l < k; ++l)
+          sum += a.values[static_cast<size_t>((t * m + i) * k + l)] *
+                 b.values[static_cast<size_t>(base + (turned ? j * k + l : l * n + j))];
+        sum *= alpha;
+        if (with_bias) sum += bias.values[static_cast<size_t>(j)];
+        if (with_residual) sum += residual.values[static_cast<size_t>((t * m + i) * n + j)];
+        expected.push_back(act.of(sum, act.alpha, act.beta));
+      }
+  std::ostringstream what;
+  what << "seed " << seed << " batch " << batch << " m k n " << text({m, k, n})
+       << (constant ? "constant " : "") << (turned ? "turned " : "") << act.name << (with_bias ? " bias" : "")
+       << (with_residual ? " residual" : "") << (elem == REGIE_F16 ? " f16" : "");
+  SCOPED_TRACE(what.str());
+  try {
+    if (auto got = node.run(chip)) expect_close(*got, expected, kTolerance, node.name);
+  } catch (const regie::sdk::Failure& f) {
+    ADD_FAILURE() << f.message;
+  }
+}
+
+TEST(Aicore, Products) {
+  const int64_t count = shapes(200);
+  for (int64_t i = 0; i < count && !HasFailure(); ++i) product(static_cast<uint64_t>(5000 + i));
+}
+
+TEST(Aicore, Attention) {
+  const int64_t count = shapes(60);
+  for (int64_t i = 0; i < count && !HasFailure(); ++i) {
+    const uint64_t seed = static_cast<uint64_t>(21000 + i);
+    Random random(seed);
+    const Chip chip = any_chip(random);
+    const int64_t batch = pick(random, 1, 6), rows = pick(random, 1, 70), keys = pick(random, 1, 90),
+                  depth = pick(random, 1, 70), width = pick(random, 1, 70), mask = pick(random, 0, 2);
+    const bool turned = pick(random, 0, 1);
+    const regie_elem elem = pick(random, 0, 3) == 0 ? REGIE_F16 : REGIE_F32;
+    const Array q = random_array(random, {batch, rows, depth}, 2),
+                k = random_array(random,
+                                 turned ? std::vector<int64_t>{batch, depth, keys}
+                                        : std::vector<int64_t>{batch, keys, depth},
+                                 2),
+                v = random_array(random, {batch, keys, width}),
+                m = random_array(
+                    random,
+                    mask == 1 ? std::vector<int64_t>{1, 1, keys} : std::vector<int64_t>{batch, rows, keys},
+                    3);
+    Node node("regie.Attention", elem);
+    node.operand(q).operand(k).operand(v);
+    if (mask) node.operand(m);
+    node.result({batch, rows, width}).attr("scale", 0.25).attr("transpose_k", int64_t{turned});
+    std::vector<double> expected;
+    for (int64_t b = 0; b < batch; ++b)
+      for (int64_t r = 0; r < rows; ++r) {
+        std::vector<double> score;
+        double most = -INFINITY, sum = 0;
+        for (int64_t t = 0; t < keys; ++t) {
+          double s = 0;
+          for (int64_t d = 0; d < depth; ++d)
+            s += q.values[static_cast<size_t>((b * rows + r) * depth + d)] *
+                 k.values[static_cast<size_t>(b * keys * depth + (turned ? d * keys + t : t * depth + d))];
+          s *= 0.25;
+          if (mask) s += m.values[static_cast<size_t>(mask == 1 ? t : (b * rows + r) * keys + t)];
+          most = std::max(most, s);
+          score.push_back(s);
+        }
+        for (double& s : score) sum += s = std::exp(s - most);
+        for (int64_t c = 0; c < width; ++c) {
+          double y = 0;
+          for (int64_t t = 0; t < keys; ++t)
+            y += score[static_cast<size_t>(t)] / sum *
+                 v.values[static_cast<size_t>((b * keys + t) * width + c)];
+          expected.push_back(y);
+        }
+      }
+    std::ostringstream what;
+    what << "seed " << seed << ' ' << text({batch, rows, keys, depth, width, mask, turned})
+         << (elem == REGIE_F16 ? "f16" : "");
+    SCOPED_TRACE(what.str());
+    try {
+      // Scores are rounded to halves where the model's elements are: then probabilities carry that error.
+      if (auto got = node.run(chip))
+        expect_close(*got, expected, elem == REGIE_F16 ? 5e-3 : kTolerance, node.name);
+    } catch (const regie::sdk::Failure& f) {
+      ADD_FAILURE() << f.message;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace aicore::test

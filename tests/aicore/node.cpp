@@ -1,0 +1,345 @@
+#include "node.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+
+#include "half.h"
+#include "regie/tile/codec.h"
+#include "regie/tile/verify.h"
+#include "tile_machine.h"
+
+namespace aicore::test {
+
+namespace simulator = regie::simulator;
+
+namespace {
+
+int64_t product(const std::vector<int64_t>& dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
+}
+
+std::vector<char> bytes_of(const std::vector<double>& values, regie_elem elem) {
+  std::vector<char> out(values.size() * (elem == REGIE_F16 ? 2 : 4));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const float f = static_cast<float>(values[i]);
+    const uint16_t half = to_half(f);
+    if (elem == REGIE_F16)
+      std::memcpy(out.data() + 2 * i, &half, 2);
+    else
+      std::memcpy(out.data() + 4 * i, &f, 4);
+  }
+  return out;
+}
+
+simulator::TileMachine machine_of(const Chip& chip) {
+  const auto& h = chip.hardware;
+  simulator::TileMachine m;
+  m.cores = chip.cores;
+  m.chip = chip.sizes;
+  m.clock_ghz = h.core_mhz / 1000;
+  m.l1_to_l0a = h.l1_to_l0a;
+  m.l1_to_l0b = h.l1_to_l0b;
+  m.l1_to_ub = h.l1_to_ub;
+  m.l0c_to_ub = h.l0c_to_ub;
+  m.ub_to_l1 = h.ub_to_l1;
+  m.vector_bytes = h.vector_bytes;
+  m.vector_units = h.vector_units;
+  m.cube_efficiency = h.cube_efficiency;
+  m.vector_efficiency = h.vector_efficiency;
+  m.slow_passes = h.slow_passes;
+  m.startup = {h.load_start, h.move_start, h.cube_start, h.vector_start, h.store_start};
+  m.flag_cycles = h.flag_cycles;
+  m.barrier_cycles = h.barrier_cycles;
+  return m;
+}
+
+}  // namespace
+
+int64_t Array::count() const { return product(dims); }
+
+int64_t pick(Random& random, int64_t low, int64_t high) {
+  return low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1));
+}
+
+Array random_array(Random& random, std::vector<int64_t> dims, double bound) {
+  Array a{std::move(dims), {}};
+  a.values.resize(static_cast<size_t>(a.count()));
+  for (double& v : a.values) {
+    const double unit = static_cast<double>(random() >> 11) * 0x1p-53;
+    v = from_half(to_half(static_cast<float>((2 * unit - 1) * bound)));
+  }
+  return a;
+}
+
+Node::Node(std::string op, regie_elem elem) : op_(std::move(op)), elem_(elem) {}
+
+Node& Node::operand(const Array& a, bool constant) {
+  operands_.push_back({a.dims, elem_, bytes_of(a.values, elem_), constant, true});
+  return *this;
+}
+Node& Node::integers(std::vector<int64_t> values) {
+  Value v{{static_cast<int64_t>(values.size())}, REGIE_I64, {}, true, true};
+  v.bytes.resize(values.size() * 8);
+  std::memcpy(v.bytes.data(), values.data(), v.bytes.size());
+  operands_.push_back(std::move(v));
+  return *this;
+}
+Node& Node::absent() {
+  operands_.push_back({{}, REGIE_ELEM_UNKNOWN, {}, false, false});
+  return *this;
+}
+Node& Node::result(std::vector<int64_t> dims) {
+  const size_t bytes = static_cast<size_t>(product(dims)) * (elem_ == REGIE_F16 ? 2 : 4);
+  results_.push_back({std::move(dims), elem_, std::vector<char>(bytes, '\x7f'), false, true});
+  return *this;
+}
+Node& Node::late_result(std::vector<int64_t> dims) {
+  results_.push_back({std::move(dims), elem_, {}, false, true});
+  return *this;
+}
+regie_attr& Node::add(const char* name, uint32_t kind) {
+  texts_.emplace_back(name);
+  regie_attr a{};
+  a.name = {texts_.back().data(), texts_.back().size()};
+  a.kind = kind;
+  a.count = 1;
+  attrs_.push_back(a);
+  return attrs_.back();
+}
+Node& Node::attr(const char* name, int64_t value) {
+  add(name, REGIE_ATTR_INT).v.i = value;
+  return *this;
+}
+Node& Node::attr(const char* name, double value) {
+  add(name, REGIE_ATTR_FLOAT).v.f = value;
+  return *this;
+}
+Node& Node::attr(const char* name, std::vector<int64_t> values) {
+  lists_.push_back(std::move(values));
+  regie_attr& a = add(name, REGIE_ATTR_INTS);
+  a.count = static_cast<uint32_t>(lists_.back().size());
+  a.v.ints = lists_.back().data();
+  return *this;
+}
+Node& Node::attr(const char* name, const char* value) {
+  regie_attr& a = add(name, REGIE_ATTR_STRING);
+  texts_.emplace_back(value);
+  a.v.s = {texts_.back().data(), texts_.back().size()};
+  return *this;
+}
+Node& Node::body(const std::string& op, std::vector<uint32_t> operands) {
+  steps_.push_back({op, std::move(operands), 0});
+  return *this;
+}
+
+void Node::build() {
+  values_.clear();
+  operand_tensors_.clear();
+  result_tensors_.clear();
+  nodes_.clear();
+  regions_.clear();
+  operand_ids_.clear();
+  result_ids_.clear();
+  argument_ids_.clear();
+  body_results_.clear();
+  node_regions_.clear();
+  auto tensor = [](Value& v) {
+    regie_tensor t{};
+    if (!v.present) return t;
+    t.elem = v.elem;
+    t.rank = static_cast<int32_t>(v.dims.size());
+    t.dims = v.dims.data();
+    t.data = v.constant ? v.bytes.data() : nullptr;
+    t.bytes = v.bytes.size();
+    return t;
+  };
+  auto value = [&](const Value* v, uint32_t kind) {
+    regie_value x{};
+    x.id = static_cast<uint32_t>(values_.size());
+    x.kind = kind;
+    x.type.elem = v ? v->elem : elem_;
+    x.type.rank = v ? static_cast<int32_t>(v->dims.size()) : 0;
+    x.type.dims = v ? v->dims.data() : nullptr;
+    values_.push_back(x);
+    return x.id;
+  };
+  operand_tensors_.reserve(operands_.size());
+  for (Value& v : operands_) {
+    operand_tensors_.push_back(tensor(v));
+    if (!v.present) {
+      operand_ids_.push_back(REGIE_NONE);
+      continue;
+    }
+    const uint32_t id = value(&v, v.constant ? REGIE_VALUE_CONSTANT : REGIE_VALUE_ARGUMENT);
+    if (v.constant) values_[id].data = &operand_tensors_.back();
+    operand_ids_.push_back(id);
+  }
+  for (Value& v : results_) {
+    result_tensors_.push_back(tensor(v));
+    result_ids_.push_back(value(&v, REGIE_VALUE_RESULT));
+  }
+  regie_node n{};
+  n.op = {op_.data(), op_.size()};
+  n.operand_count = static_cast<uint32_t>(operand_ids_.size());
+  n.operands = operand_ids_.data();
+  n.result_count = static_cast<uint32_t>(result_ids_.size());
+  n.results = result_ids_.data();
+  n.attr_count = static_cast<uint32_t>(attrs_.size());
+  n.attrs = attrs_.data();
+  n.prev = n.next = REGIE_NONE;
+  nodes_.push_back(n);
+  if (!steps_.empty()) {
+    std::vector<uint32_t> by_number;
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      argument_ids_.push_back(value(&operands_[i], REGIE_VALUE_ARGUMENT));
+      by_number.push_back(argument_ids_.back());
+    }
+    for (Step& s : steps_) {
+      s.result = value(nullptr, REGIE_VALUE_RESULT);
+      by_number.push_back(s.result);
+      regie_node x{};
+      x.op = {s.op.data(), s.op.size()};
+      for (uint32_t& o : s.operands) o = by_number[o];
+      x.operand_count = static_cast<uint32_t>(s.operands.size());
+      x.operands = s.operands.data();
+      x.result_count = 1;
+      x.results = &s.result;
+      x.next = nodes_.size() < steps_.size() ? static_cast<uint32_t>(nodes_.size() + 1) : REGIE_NONE;
+      nodes_.push_back(x);
+    }
+    body_results_.push_back(by_number.back());
+    regions_.resize(2);
+    regions_[1].arg_count = static_cast<uint32_t>(argument_ids_.size());
+    regions_[1].args = argument_ids_.data();
+    regions_[1].result_count = 1;
+    regions_[1].results = body_results_.data();
+    regions_[1].first = 1;
+    regions_[1].last = static_cast<uint32_t>(nodes_.size() - 1);
+    node_regions_.push_back(1);
+    nodes_[0].region_count = 1;
+    nodes_[0].regions = node_regions_.data();
+  }
+  graph_ = {};
+  graph_.struct_size = sizeof graph_;
+  graph_.nodes = nodes_.data();
+  graph_.node_count = static_cast<uint32_t>(nodes_.size());
+  graph_.values = values_.data();
+  graph_.value_count = static_cast<uint32_t>(values_.size());
+  graph_.regions = regions_.data();
+  graph_.region_count = static_cast<uint32_t>(regions_.size());
+}
+
+Lowered Node::lower(const Chip& chip) {
+  build();
+  return aicore::lower({chip, plans_, &graph_, nodes_[0], op_, regie::sdk::Attrs(nodes_[0]), operand_tensors_,
+                        result_tensors_});
+}
+
+std::optional<std::vector<double>> Node::run(const Chip& chip) {
+  const Lowered lowered = lower(chip);
+  predicted = lowered.cycles;
+  name = lowered.name;
+  Written w = lowered.write();
+  const auto checked = regie::tile::verify(w.program);
+  if (!checked.ok()) {
+    ADD_FAILURE() << name << ": " << checked.message;
+    return std::nullopt;
+  }
+  const auto task = simulator::TileTask::prepare(regie::tile::encode(w.program), machine_of(chip), name);
+  std::vector<simulator::TileBuffer> buffers;
+  std::vector<char> scratch(w.scratch_bytes, '\x7f');
+  for (const auto& g : w.program.gm) {
+    simulator::TileBuffer b;
+    b.read_rate = chip.read_rate(w.program.cores);
+    b.write_rate = chip.write_rate(w.program.cores);
+    b.latency = chip.hardware.l2_latency;
+    if (g.kind == REGIE_TILE_RESULT) {
+      b.data = results_[g.index].bytes.data();
+      b.bytes = results_[g.index].bytes.size();
+    } else if (g.kind == REGIE_TILE_SCRATCH) {
+      b.data = scratch.data() + g.index;
+      b.bytes = scratch.size() - g.index;
+    } else {
+      b.data = operands_[g.index].bytes.data();
+      b.bytes = operands_[g.index].bytes.size();
+      for (PackedWeight& p : w.weights)
+        if (p.operand == g.index) {
+          b.data = p.bytes.data();
+          b.bytes = p.bytes.size();
+        }
+    }
+    buffers.push_back(b);
+  }
+  cycles = task->run(buffers).cycles;
+  return value_of(0);
+}
+
+std::vector<double> Node::value_of(size_t result) const {
+  std::vector<double> out;
+  const Value& y = results_[result];
+  for (int64_t i = 0; i < product(y.dims); ++i) {
+    if (y.elem == REGIE_F16) {
+      uint16_t half;
+      std::memcpy(&half, y.bytes.data() + 2 * i, 2);
+      out.push_back(from_half(half));
+    } else {
+      float f;
+      std::memcpy(&f, y.bytes.data() + 4 * i, 4);
+      out.push_back(f);
+    }
+  }
+  return out;
+}
+
+Chip chip_910a() { return Chip(regie::sdk::Accelerator{}); }
+Chip chip_910b3() {
+  regie::sdk::Accelerator a;
+  a.core_count = 20;
+  a.core_mhz = 1800;
+  a.vector_units = 2;
+  a.l1_bytes = 512 << 10;
+  a.ub_bytes = 192 << 10;
+  a.l0c_bytes = 128 << 10;
+  return Chip(a);
+}
+Chip small_chip(int64_t cores) {
+  regie::sdk::Accelerator a;
+  a.core_count = static_cast<double>(cores);
+  a.l1_bytes = 96 << 10;
+  a.ub_bytes = 128 << 10;
+  a.l0a_bytes = a.l0b_bytes = 8 << 10;
+  a.l0c_bytes = 32 << 10;
+  return Chip(a);
+}
+
+int64_t shapes(int64_t quick) {
+  const char* given = std::getenv("REGIE_AICORE_SHAPES");
+  return given ? std::atoll(given) : quick;
+}
+
+void expect_close(const std::vector<double>& got, const std::vector<double>& expected, double tolerance,
+                  const std::string& what) {
+  ASSERT_EQ(got.size(), expected.size()) << what;
+  double error = 0, norm = 0, largest = 0, scale = 0;
+  size_t where = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double d = std::abs(got[i] - expected[i]);
+    error += d * d;
+    norm += expected[i] * expected[i];
+    scale = std::max(scale, std::abs(expected[i]));
+    if (!(d <= largest)) {
+      largest = d;
+      where = i;
+    }
+  }
+  EXPECT_LE(std::sqrt(error), tolerance * std::sqrt(norm) + 1e-30) << what;
+  EXPECT_LE(largest, 4 * tolerance * scale + 1e-30)
+      << what << ": element " << where << " is " << got[where] << " and should be " << expected[where];
+}
+
+}  // namespace aicore::test

@@ -1,0 +1,98 @@
+// One node of a graph, made by hand: its operands with their values, lowered by the engine, run on the
+// machine of the simulator. Values are those of the type: f16 tensors hold halves.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "lower.h"
+
+namespace aicore::test {
+
+// Row-major; values as doubles, rounded to what the device computes with.
+struct Array {
+  std::vector<int64_t> dims;
+  std::vector<double> values;
+  int64_t count() const;
+};
+
+using Random = std::mt19937_64;
+int64_t pick(Random& random, int64_t low, int64_t high);
+// Halves between -bound and bound.
+Array random_array(Random& random, std::vector<int64_t> dims, double bound = 1);
+
+class Node {
+ public:
+  explicit Node(std::string op, regie_elem elem = REGIE_F32);
+
+  Node& operand(const Array& array, bool constant = false);
+  Node& integers(std::vector<int64_t> values);  // a constant i64 vector
+  Node& absent();
+  Node& result(std::vector<int64_t> dims);
+  Node& late_result(std::vector<int64_t> dims);  // -1: known only when the model runs
+  Node& attr(const char* name, int64_t value);
+  Node& attr(const char* name, double value);
+  Node& attr(const char* name, std::vector<int64_t> values);
+  Node& attr(const char* name, const char* value);
+
+  // The body of a regie.Pointwise; values are numbered: operands first, then steps.
+  Node& body(const std::string& op, std::vector<uint32_t> operands);
+
+  // What the engine says; throws as it does.
+  Lowered lower(const Chip& chip);
+  // Verifies and runs the program; adds a failure to the test where the verifier finds a fault. Gives result
+  // 0.
+  std::optional<std::vector<double>> run(const Chip& chip);
+  std::vector<double> value_of(size_t result) const;  // of the last run
+  // Of the last run.
+  double cycles = 0, predicted = 0;
+  std::string name;
+
+ private:
+  struct Value {
+    std::vector<int64_t> dims;
+    regie_elem elem;
+    std::vector<char> bytes;
+    bool constant = false, present = true;
+  };
+  struct Step {
+    std::string op;
+    std::vector<uint32_t> operands;
+    uint32_t result = 0;
+  };
+  void build();
+  regie_attr& add(const char* name, uint32_t kind);
+
+  std::string op_;
+  regie_elem elem_;
+  std::vector<Value> operands_, results_;
+  std::vector<Step> steps_;
+  std::deque<std::vector<int64_t>> lists_;
+  std::deque<std::string> texts_;
+  std::vector<regie_attr> attrs_;
+  // What the graph points to.
+  std::vector<regie_value> values_;
+  std::vector<regie_tensor> operand_tensors_, result_tensors_;
+  std::vector<regie_node> nodes_;
+  std::vector<regie_region> regions_;
+  std::vector<uint32_t> operand_ids_, result_ids_, argument_ids_, body_results_, node_regions_;
+  regie_graph graph_{};
+  PlanCache plans_;
+};
+
+// The chips that tests compile for: two of the targets, and one so small that everything is cut.
+Chip chip_910a();
+Chip chip_910b3();
+Chip small_chip(int64_t cores);
+
+// How many shapes of a kind: REGIE_AICORE_SHAPES, else `quick`.
+int64_t shapes(int64_t quick);
+
+// Relative error in the Euclidean norm, and the largest against the largest element.
+void expect_close(const std::vector<double>& got, const std::vector<double>& expected, double tolerance,
+                  const std::string& what);
+
+}  // namespace aicore::test

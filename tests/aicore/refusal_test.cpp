@@ -1,0 +1,55 @@
+// What the engine cannot do, and that it says why.
+#include <gtest/gtest.h>
+
+#include "node.h"
+
+namespace aicore::test {
+namespace {
+
+std::string reason(Node& node, const Chip& chip = chip_910a()) {
+  try {
+    return "done by " + node.lower(chip).name;
+  } catch (const regie::sdk::Failure& f) {
+    EXPECT_EQ(f.code, REGIE_UNSUPPORTED);
+    return f.message;
+  }
+}
+
+TEST(AicoreRefuses, WhatAnAiCoreHasNot) {
+  Random random(1);
+  const Array x = random_array(random, {2, 3});
+  Node gather("Gather");
+  gather.operand(x).integers({0}).result({1, 3});
+  EXPECT_EQ(reason(gather), "irregular moves of data");
+  Node unknown("Hann");
+  unknown.operand(x).result({2, 3});
+  EXPECT_EQ(reason(unknown), "there is no tile program for Hann");
+  Node late("Relu");
+  late.operand(x).late_result({2, -1});
+  EXPECT_EQ(reason(late), "a shape depends on data: programs are made for concrete shapes");
+  Node integers("Add");
+  integers.integers({1, 2}).integers({3, 4}).result({2});
+  EXPECT_EQ(reason(integers), "an operand whose elements are neither f32 nor f16");
+  Node first("Softmax");
+  first.operand(x).result({2, 3}).attr("axis", int64_t{0});
+  EXPECT_EQ(reason(first), "its axis is not the last");
+}
+
+TEST(AicoreRefuses, WhatOverflowsItsBuffersWithTheFigures) {
+  Random random(2);
+  Node row("Softmax");
+  row.operand(random_array(random, {1, 100000})).result({1, 100000});
+  EXPECT_NE(reason(row).find("a row of 100000 elements needs"), std::string::npos) << reason(row);
+  EXPECT_NE(reason(row).find("bytes of UB, which has 262144"), std::string::npos) << reason(row);
+  Node map("Conv");
+  map.operand(random_array(random, {1, 512, 3, 700}))
+      .operand(random_array(random, {16, 512, 3, 3}), true)
+      .result({1, 16, 1, 698});
+  map.attr("pads", {0, 0, 0, 0});
+  EXPECT_NE(reason(map).find("no tile of it fits the buffers of a core (L1 has 1048576 bytes"),
+            std::string::npos)
+      << reason(map);
+}
+
+}  // namespace
+}  // namespace aicore::test

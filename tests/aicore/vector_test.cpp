@@ -1,0 +1,330 @@
+// Element-wise code, rows and pooling of random shapes, against double precision.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+#include "node.h"
+
+namespace aicore::test {
+namespace {
+
+constexpr double kTolerance = 1e-3;  // of halves; in f32 results differ by far less
+
+Chip any_chip(Random& random) { return pick(random, 0, 1) ? chip_910a() : small_chip(pick(random, 1, 5)); }
+regie_elem any_elem(Random& random) { return pick(random, 0, 2) == 0 ? REGIE_F16 : REGIE_F32; }
+
+std::string words(const char* kind, uint64_t seed, const std::vector<int64_t>& dims, regie_elem elem) {
+  std::ostringstream out;
+  out << kind << " seed " << seed << " dims";
+  for (int64_t d : dims) out << ' ' << d;
+  out << (elem == REGIE_F16 ? " f16" : " f32");
+  return out.str();
+}
+
+void check(Node& node, const Chip& chip, const std::vector<double>& expected) {
+  try {
+    if (auto got = node.run(chip)) expect_close(*got, expected, kTolerance, node.name);
+  } catch (const regie::sdk::Failure& f) {
+    ADD_FAILURE() << f.message;
+  }
+}
+
+TEST(Aicore, Rows) {
+  const int64_t count = shapes(200);
+  const char* ops[] = {"Softmax",    "LogSoftmax", "LayerNormalization", "ReduceSum",
+                       "ReduceMean", "ReduceMax",  "ReduceMin",          "GlobalAveragePool"};
+  for (int64_t i = 0; i < count && !HasFailure(); ++i) {
+    const uint64_t seed = static_cast<uint64_t>(9000 + i);
+    Random random(seed);
+    const Chip chip = any_chip(random);
+    const std::string op = ops[pick(random, 0, 7)];
+    const regie_elem elem = any_elem(random);
+    std::vector<int64_t> dims;
+    const int64_t rank = op == "GlobalAveragePool" ? 4 : pick(random, 1, 4);
+    for (int64_t d = 0; d < rank; ++d) dims.push_back(pick(random, 1, d + 1 == rank ? 120 : 4));
+    const Array x = random_array(random, dims, 4);
+    int64_t first = rank - 1;  // the rows' axes
+    if (op == "GlobalAveragePool") first = 2;
+    if (op[0] == 'R') first = pick(random, 0, rank - 1);
+    int64_t width = 1, rows = 1;
+    for (int64_t d = 0; d < rank; ++d) (d < first ? rows : width) *= dims[static_cast<size_t>(d)];
+    if (width > 3000) continue;  // does not fit the small chip
+    const Array scale = random_array(random, {width}), bias = random_array(random, {width});
+    Node node(op, elem);
+    node.operand(x);
+    std::vector<int64_t> out = dims;
+    if (op[0] == 'R' || op[0] == 'G')
+      for (int64_t d = first; d < rank; ++d) out[static_cast<size_t>(d)] = 1;
+    if (op[0] == 'R') {
+      std::vector<int64_t> axes;
+      for (int64_t d = first; d < rank; ++d) axes.push_back(pick(random, 0, 1) ? d : d - rank);
+      node.integers(axes);
+    }
+    const bool with_bias = pick(random, 0, 1);
+    if (op[0] == 'L' && op[1] == 'a') {
+      node.operand(scale);
+      if (with_bias) node.operand(bias);
+      node.attr("epsilon", 1e-5);
+    }
+    node.result(out);
+    std::vector<double> expected;
+    for (int64_t r = 0; r < rows; ++r) {
+      const double* v = x.values.data() + r * width;
+      double most = -INFINITY, least = INFINITY, sum = 0, powers = 0, squares = 0;
+      for (int64_t j = 0; j < width; ++j) {
+        most = std::max(most, v[j]);
+        least = std::min(least, v[j]);
+        sum += v[j];
+      }
+      const double mean = sum / static_cast<double>(width);
+      for (int64_t j = 0; j < width; ++j) {
+        powers += std::exp(v[j] - most);
+        squares += (v[j] - mean) * (v[j] - mean);
+      }
+      if (op[0] == 'R' || op[0] == 'G') {
+        expected.push_back(op == "ReduceSum"   ? sum
+                           : op == "ReduceMax" ? most
+                           : op == "ReduceMin" ? least
+                                               : mean);
+        continue;
+      }
+      for (int64_t j = 0; j < width; ++j) {
+        double y = v[j] - most;
+        if (op == "Softmax") y = std::exp(y) / powers;
+        if (op == "LogSoftmax") y -= std::log(powers);
+        if (op == "LayerNormalization") {
+          y = (v[j] - mean) / std::sqrt(squares / static_cast<double>(width) + 1e-5) *
+              scale.values[static_cast<size_t>(j)];
+          if (with_bias) y += bias.values[static_cast<size_t>(j)];
+        }
+        expected.push_back(y);
+      }
+    }
+    SCOPED_TRACE(words(op.c_str(), seed, dims, elem));
+    check(node, chip, expected);
+  }
+}
+
+TEST(Aicore, Pooling) {
+  const int64_t count = shapes(150);
+  for (int64_t i = 0; i < count && !HasFailure(); ++i) {
+    const uint64_t seed = static_cast<uint64_t>(13000 + i);
+    Random random(seed);
+    const Chip chip = any_chip(random);
+    const bool average = pick(random, 0, 2) == 0;
+    const regie_elem elem = any_elem(random);
+    const int64_t n = pick(random, 1, 3),
+                  c = pick(random, 0, 2) ? pick(random, 1, 40) : 16 * pick(random, 1, 4),
+                  kh = pick(random, 1, 3), kw = pick(random, 1, 3), sh = pick(random, 1, 3),
+                  sw = pick(random, 1, 3), dh = average ? 1 : pick(random, 1, 2),
+                  dw = average ? 1 : pick(random, 1, 2);
+    const int64_t top = pick(random, 0, kh - 1), left = pick(random, 0, kw - 1),
+                  bottom = pick(random, 0, kh - 1), right = pick(random, 0, kw - 1);
+    const int64_t h = (kh - 1) * dh + 1 + pick(random, 0, 20), w = (kw - 1) * dw + 1 + pick(random, 0, 20);
+    const int64_t oh = (h + top + bottom - (kh - 1) * dh - 1) / sh + 1,
+                  ow = (w + left + right - (kw - 1) * dw - 1) / sw + 1;
+    const Array x = random_array(random, {n, c, h, w}, 3);
+    Node node(average ? "AveragePool" : "MaxPool", elem);
+    node.operand(x).result({n, c, oh, ow});
+    node.attr("kernel_shape", {kh, kw}).attr("strides", {sh, sw}).attr("pads", {top, left, bottom, right});
+    if (average)
+      node.attr("count_include_pad", int64_t{1});
+    else
+      node.attr("dilations", {dh, dw});
+    std::vector<double> expected;
+    for (int64_t p = 0; p < n * c; ++p)
+      for (int64_t y = 0; y < oh; ++y)
+        for (int64_t z = 0; z < ow; ++z) {
+          double most = -INFINITY, sum = 0;
+          for (int64_t a = 0; a < kh; ++a)
+            for (int64_t b = 0; b < kw; ++b) {
+              const int64_t row = y * sh - top + a * dh, column = z * sw - left + b * dw;
+              if (row < 0 || row >= h || column < 0 || column >= w) continue;
+              const double v = x.values[static_cast<size_t>((p * h + row) * w + column)];
+              most = std::max(most, v);
+              sum += v;
+            }
+          expected.push_back(average ? sum / static_cast<double>(kh * kw) : most);
+        }
+    SCOPED_TRACE(words(average ? "AveragePool" : "MaxPool", seed,
+                       {n, c, h, w, kh, kw, sh, sw, dh, dw, top, left, bottom, right}, elem));
+    if (std::any_of(expected.begin(), expected.end(), [](double v) { return std::isinf(v); })) continue;
+    check(node, chip, expected);
+  }
+}
+
+// y = (relu(a + b) * c - a) with operands that broadcast in every way.
+TEST(Aicore, Pointwise) {
+  const int64_t count = shapes(200);
+  for (int64_t i = 0; i < count && !HasFailure(); ++i) {
+    const uint64_t seed = static_cast<uint64_t>(17000 + i);
+    Random random(seed);
+    const Chip chip = any_chip(random);
+    const regie_elem elem = any_elem(random);
+    std::vector<int64_t> dims;
+    const int64_t rank = pick(random, 0, 4);
+    for (int64_t d = 0; d < rank; ++d) dims.push_back(pick(random, 1, d + 1 == rank ? 400 : 10));
+    auto operand = [&] {
+      std::vector<int64_t> own = dims;
+      for (int64_t& d : own)
+        if (pick(random, 0, 3) == 0) d = 1;
+      return random_array(random, own);
+    };
+    Array a = random_array(random, dims), b = operand(), c = operand();
+    Node node("regie.Pointwise", elem);
+    node.operand(a).operand(b).operand(c).result(dims);
+    node.body("Add", {0, 1})
+        .body("Sigmoid", {3})
+        .body("Mul", {4, 2})
+        .body("Tanh", {5})
+        .body("Sub", {6, 0})
+        .body("Gelu", {7});
+    std::vector<double> expected;
+    const int64_t total = a.count();
+    auto at = [&](const Array& x, int64_t flat) {
+      int64_t index = 0, step = 1;
+      for (size_t d = dims.size(); d-- > 0;) {
+        if (x.dims[d] != 1) {
+          index += flat % dims[d] * step;
+          step *= x.dims[d];
+        }
+        flat /= dims[d];
+      }
+      return x.values[static_cast<size_t>(index)];
+    };
+    for (int64_t e = 0; e < total; ++e) {
+      const double s = 1 / (1 + std::exp(-(at(a, e) + at(b, e))));
+      const double t = std::tanh(s * at(c, e)) - at(a, e);
+      expected.push_back(t * 0.5 * (1 + std::erf(t / std::sqrt(2.0))));
+    }
+    SCOPED_TRACE(words("Pointwise", seed, dims, elem));
+    check(node, chip, expected);
+  }
+}
+
+TEST(Aicore, Transpositions) {
+  const int64_t count = shapes(100);
+  for (int64_t i = 0; i < count && !HasFailure(); ++i) {
+    const uint64_t seed = static_cast<uint64_t>(23000 + i);
+    Random random(seed);
+    const Chip chip = any_chip(random);
+    const regie_elem elem = any_elem(random);
+    const int64_t rank = pick(random, 1, 5);
+    std::vector<int64_t> dims, order, out;
+    for (int64_t d = 0; d < rank; ++d) {
+      dims.push_back(pick(random, 1, d + 1 == rank ? 90 : 7));
+      order.push_back(d);
+    }
+    std::shuffle(order.begin(), order.end() - 1, random);
+    for (int64_t d : order) out.push_back(dims[static_cast<size_t>(d)]);
+    const Array x = random_array(random, dims);
+    std::vector<double> expected;
+    for (int64_t flat = 0; flat < x.count(); ++flat) {
+      std::vector<int64_t> at(dims.size());
+      int64_t rest = flat;
+      for (size_t d = dims.size(); d-- > 0;) {
+        at[static_cast<size_t>(order[d])] = rest % out[d];
+        rest /= out[d];
+      }
+      int64_t from = 0;
+      for (size_t d = 0; d < dims.size(); ++d) from = from * dims[d] + at[d];
+      expected.push_back(x.values[static_cast<size_t>(from)]);
+    }
+    Node node("Transpose", elem);
+    node.operand(x).result(out).attr("perm", order);
+    SCOPED_TRACE(words("Transpose", seed, dims, elem));
+    check(node, chip, expected);
+  }
+}
+
+// Parts along an axis: split, joined again, and one of them sliced.
+TEST(Aicore, Parts) {
+  const int64_t count = shapes(100);
+  for (int64_t i = 0; i < count && !HasFailure(); ++i) {
+    const uint64_t seed = static_cast<uint64_t>(27000 + i);
+    Random random(seed);
+    const Chip chip = any_chip(random);
+    const regie_elem elem = any_elem(random);
+    const int64_t rank = pick(random, 1, 4), axis = pick(random, 0, rank - 1), parts = pick(random, 1, 4);
+    std::vector<int64_t> dims, sizes;
+    for (int64_t d = 0; d < rank; ++d) dims.push_back(pick(random, 1, d + 1 == rank ? 900 : 12));
+    const auto a = static_cast<size_t>(axis);
+    dims[a] = 0;
+    for (int64_t k = 0; k < parts; ++k) sizes.push_back(pick(random, 1, axis + 1 == rank ? 300 : 20));
+    for (int64_t s : sizes) dims[a] += s;
+    const Array x = random_array(random, dims);
+    int64_t outer = 1, inner = 1;
+    for (size_t d = 0; d < dims.size(); ++d) (d < a ? outer : inner) *= d == a ? 1 : dims[d];
+    std::vector<Array> expected;
+    int64_t first = 0;
+    for (int64_t s : sizes) {
+      Array part{dims, {}};
+      part.dims[a] = s;
+      for (int64_t o = 0; o < outer; ++o)
+        for (int64_t e = 0; e < s * inner; ++e)
+          part.values.push_back(x.values[static_cast<size_t>((o * dims[a] + first) * inner + e)]);
+      first += s;
+      expected.push_back(std::move(part));
+    }
+    SCOPED_TRACE(words("parts", seed, dims, elem));
+    Node split("Split", elem), join("Concat", elem), slice("Slice", elem);
+    split.operand(x).attr("axis", axis);
+    for (const Array& part : expected) split.result(part.dims), join.operand(part);
+    join.attr("axis", axis - rank).result(dims);
+    const int64_t last = sizes.back();
+    slice.operand(x).integers({-last}).integers({INT64_MAX}).integers({axis}).result(expected.back().dims);
+    ASSERT_TRUE(split.run(chip));
+    for (size_t k = 0; k < expected.size(); ++k) EXPECT_EQ(split.value_of(k), expected[k].values) << k;
+    ASSERT_TRUE(join.run(chip));
+    EXPECT_EQ(join.value_of(0), x.values);
+    ASSERT_TRUE(slice.run(chip));
+    EXPECT_EQ(slice.value_of(0), expected.back().values);
+  }
+}
+
+struct Function {
+  const char* op;
+  double (*of)(double);
+  double low, high;
+};
+TEST(Aicore, Functions) {
+  const Function functions[] = {
+      {"Abs", [](double x) { return std::abs(x); }, -4, 4},
+      {"Exp", [](double x) { return std::exp(x); }, -4, 4},
+      {"Erf", [](double x) { return std::erf(x); }, -4, 4},
+      {"Log", [](double x) { return std::log(x); }, 0.1, 9},
+      {"Neg", [](double x) { return -x; }, -4, 4},
+      {"Reciprocal", [](double x) { return 1 / x; }, 0.1, 9},
+      {"Relu", [](double x) { return std::max(x, 0.0); }, -4, 4},
+      {"Sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, -30, 30},
+      {"Softplus", [](double x) { return std::log1p(std::exp(x)); }, -30, 30},
+      {"Sqrt", [](double x) { return std::sqrt(x); }, 0, 9},
+      {"Tanh", [](double x) { return std::tanh(x); }, -30, 30},
+      {"Elu", [](double x) { return x > 0 ? x : std::expm1(x); }, -4, 4},
+      {"LeakyRelu", [](double x) { return x > 0 ? x : 0.01 * x; }, -4, 4},
+      {"HardSigmoid", [](double x) { return std::clamp(0.2 * x + 0.5, 0.0, 1.0); }, -4, 4},
+      {"HardSwish", [](double x) { return x * std::clamp(x / 6 + 0.5, 0.0, 1.0); }, -4, 4},
+      {"Mish", [](double x) { return x * std::tanh(std::log1p(std::exp(x))); }, -9, 9},
+      {"Gelu", [](double x) { return x * 0.5 * (1 + std::erf(x / std::sqrt(2.0))); }, -9, 9},
+  };
+  for (const Function& f : functions) {
+    Array x{{1000}, {}};
+    std::vector<double> expected;
+    for (int64_t i = 0; i < 1000; ++i) {
+      x.values.push_back(static_cast<float>(f.low + (f.high - f.low) * static_cast<double>(i) / 999));
+      expected.push_back(f.of(x.values.back()));
+    }
+    Node node(f.op);
+    node.operand(x).result({1000});
+    SCOPED_TRACE(f.op);
+    const auto got = node.run(chip_910a());
+    ASSERT_TRUE(got);
+    expect_close(*got, expected, 2e-6, f.op);
+  }
+}
+
+}  // namespace
+}  // namespace aicore::test
