@@ -11,12 +11,6 @@ namespace {
 
 Result<std::string> optimise(const po::variables_map& values) {
   REGIE_ASSIGN(auto plugins, plugin_host(values));
-  Pipeline pipeline;
-  if (values.count("passes")) {
-    REGIE_ASSIGN(pipeline, pipeline_from_list(values["passes"].as<std::string>()));
-  } else {
-    REGIE_ASSIGN(pipeline, load_pipeline(*plugins, values["pipeline"].as<std::string>()));
-  }
   CompileOptions options;
   if (values.count("target")) options.target = values["target"].as<std::string>();
   if (values.count("set"))
@@ -25,6 +19,12 @@ Result<std::string> optimise(const po::variables_map& values) {
       if (equals == std::string::npos) return invalid_input("--set wants pass.option=value, not '" + s + "'");
       options.settings.emplace_back(s.substr(0, equals), s.substr(equals + 1));
     }
+  Pipeline pipeline;
+  if (values.count("passes")) {
+    REGIE_ASSIGN(pipeline, pipeline_from_list(values["passes"].as<std::string>()));
+  } else {
+    REGIE_ASSIGN(pipeline, load_pipeline(*plugins, values["pipeline"].as<std::string>(), options.settings));
+  }
   std::string path = values["GRAPH"].as<std::string>();
   REGIE_ASSIGN(std::string text, read_text_file(path));
   if (text.find('\0') != std::string::npos || text.find("graph") == std::string::npos)

@@ -103,6 +103,7 @@ struct CompileState {
   std::vector<Tensor> portable_constants;
   Target target;
   std::vector<EngineInstance> engines;
+  std::vector<ForcedEngine> forced;                   // by the pipeline
   std::vector<std::optional<int64_t>> symbol_values;  // reference binding, by symbol index
   Ledger ledger;
   uint32_t next_patch = 0;

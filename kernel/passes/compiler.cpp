@@ -135,7 +135,7 @@ Result<Compiled> compile(const std::shared_ptr<PluginHost>& plugins, const std::
   state.plugins = plugins;
   state.source = path;
   REGIE_ASSIGN(state.ops, PluginOpSet::create(plugins));
-  REGIE_ASSIGN(Pipeline pipeline, load_pipeline(*plugins, options.pipeline_name()));
+  REGIE_ASSIGN(Pipeline pipeline, load_pipeline(*plugins, options.pipeline_name(), options.settings));
   REGIE_ASSIGN(state.target, load_target(*plugins, options.target));
   auto compiled = compile_in(state, pipeline, path, bytes);
   if (!compiled.ok()) {

@@ -386,6 +386,7 @@ Status Manager::dump(size_t index, const std::string& stage) {
 }
 
 Status Manager::run(const Pipeline& pipeline) {
+  state_.forced = pipeline.forced;
   if (!state_.options.dump.empty()) REGIE_TRY(dump(0, "import"));
   for (size_t i = 0; i < pipeline.stages.size(); ++i) {
     const Stage& stage = pipeline.stages[i];

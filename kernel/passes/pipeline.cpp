@@ -18,6 +18,23 @@ std::string option_text(const TomlValue& v) {
   return v.to_text();
 }
 
+// { choose = "placement", default = "cost", cost = "place-by-cost", greedy = "place-by-priority" }
+Result<PassUse> read_choice(const TomlTable& t, PassUse use) {
+  REGIE_ASSIGN(use.choice, require_string(t, "choose"));
+  if (use.choice.empty() || use.choice.find('.') != std::string::npos)
+    return invalid_input("the name of a choice is a word without a dot", use.where);
+  REGIE_ASSIGN(std::string taken, require_string(t, "default"));
+  for (const std::string& key : t.keys()) {
+    if (key == "choose" || key == "default") continue;
+    REGIE_ASSIGN(std::string pass, t.find(key)->as_string());
+    if (key == taken) use.name = pass;
+    use.alternatives.emplace_back(key, std::move(pass));
+  }
+  if (use.name.empty())
+    return invalid_input("the default '" + taken + "' is none of the values of the choice", use.where);
+  return use;
+}
+
 Result<PassUse> read_pass(const TomlValue& v) {
   PassUse use;
   use.where = v.where();
@@ -26,6 +43,7 @@ Result<PassUse> read_pass(const TomlValue& v) {
     return use;
   }
   REGIE_ASSIGN(TomlTable t, v.as_table());
+  if (t.find("choose")) return read_choice(t, std::move(use));
   REGIE_ASSIGN(use.name, require_string(t, "pass"));
   for (const std::string& key : t.keys())
     if (key != "pass") use.options.emplace_back(key, option_text(*t.find(key)));
@@ -56,8 +74,10 @@ Status no_stage(const Pipeline& p, const std::string& name, const std::string& w
 
 // Position of pass `name` in `stage`, or an error.
 Result<size_t> find_pass(const Stage& stage, const std::string& name, const std::string& where) {
-  auto it = std::find_if(stage.passes.begin(), stage.passes.end(),
-                         [&](const PassUse& u) { return u.name == name; });
+  auto it = std::find_if(stage.passes.begin(), stage.passes.end(), [&](const PassUse& u) {
+    return u.name == name || std::any_of(u.alternatives.begin(), u.alternatives.end(),
+                                         [&](const auto& a) { return a.second == name; });
+  });
   if (it == stage.passes.end())
     return invalid_input("stage '" + stage.name + "' has no pass '" + name + "'", where);
   return static_cast<size_t>(it - stage.passes.begin());
@@ -121,6 +141,38 @@ Status read_remove(const TomlTable& t, Pipeline* p) {
   return {};
 }
 
+Status read_force(const TomlTable& t, Pipeline* p) {
+  ForcedEngine f;
+  f.where = t.where();
+  REGIE_ASSIGN(f.engine, require_string(t, "engine"));
+  REGIE_ASSIGN(f.node, t.string_or("node", ""));
+  REGIE_ASSIGN(f.op, t.string_or("operator", ""));
+  if (f.node.empty() == f.op.empty())
+    return invalid_input("a [[force]] names a `node` or an `operator`, one of them", t.where());
+  p->forced.push_back(std::move(f));
+  return {};
+}
+
+Status choose(const std::vector<std::pair<std::string, std::string>>& settings, Pipeline* p) {
+  for (Stage& stage : p->stages)
+    for (PassUse& use : stage.passes) {
+      if (use.choice.empty()) continue;
+      p->choices.push_back(use.choice);
+      for (const auto& [name, value] : settings) {
+        if (name != use.choice) continue;
+        auto at = std::find_if(use.alternatives.begin(), use.alternatives.end(),
+                               [&](const auto& a) { return a.first == value; });
+        if (at == use.alternatives.end()) {
+          std::string known;
+          for (const auto& a : use.alternatives) known += (known.empty() ? "" : ", ") + a.first;
+          return invalid_input("'" + name + "' may be " + known + ", not '" + value + "'", "--set " + name);
+        }
+        use.name = at->second;
+      }
+    }
+  return {};
+}
+
 Result<Pipeline> load(const PluginHost& host, std::string_view name, std::vector<std::string>* chain) {
   REGIE_ASSIGN(std::string path, host.find_config("pipelines", name));
   if (std::find(chain->begin(), chain->end(), path) != chain->end())
@@ -138,6 +190,7 @@ Result<Pipeline> load(const PluginHost& host, std::string_view name, std::vector
   REGIE_TRY(for_each_table(doc, "remove", [&](const TomlTable& t) { return read_remove(t, &p); }));
   REGIE_TRY(for_each_table(doc, "stage", [&](const TomlTable& t) { return read_stage(t, &p); }));
   REGIE_TRY(for_each_table(doc, "insert", [&](const TomlTable& t) { return read_insert(t, &p); }));
+  REGIE_TRY(for_each_table(doc, "force", [&](const TomlTable& t) { return read_force(t, &p); }));
   REGIE_TRY(doc.finish());
   if (p.stages.empty()) return invalid_input("the pipeline has no stage", path);
   return p;
@@ -154,14 +207,18 @@ std::string canonical_text(const Pipeline& p) {
       text += "\n";
     }
   }
+  for (const ForcedEngine& f : p.forced)
+    text += "force " + f.engine + " node=" + f.node + " operator=" + f.op + "\n";
   return text;
 }
 
 }  // namespace
 
-Result<Pipeline> load_pipeline(const PluginHost& host, std::string_view name_or_path) {
+Result<Pipeline> load_pipeline(const PluginHost& host, std::string_view name_or_path,
+                               const std::vector<std::pair<std::string, std::string>>& settings) {
   std::vector<std::string> chain;
   REGIE_ASSIGN(Pipeline p, load(host, name_or_path, &chain));
+  REGIE_TRY(choose(settings, &p));
   p.digest_text = canonical_text(p);
   return p;
 }
@@ -175,7 +232,9 @@ Result<Pipeline> pipeline_from_list(std::string_view passes) {
     size_t comma = passes.find(',');
     std::string_view name = passes.substr(0, comma);
     if (name.empty()) return invalid_input("--passes has an empty name; write a,b,c");
-    stage.passes.push_back({std::string(name), {}, "--passes"});
+    stage.passes.emplace_back();
+    stage.passes.back().name = name;
+    stage.passes.back().where = "--passes";
     passes = comma == std::string_view::npos ? std::string_view() : passes.substr(comma + 1);
   }
   if (stage.passes.empty()) return invalid_input("--passes names no pass; `regie plugins list` shows them");

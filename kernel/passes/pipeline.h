@@ -14,6 +14,9 @@ namespace regie {
 
 struct PassUse {
   std::string name;
+  // Where the pipeline offers several passes for this place: what the choice is called, and {value, pass}.
+  std::string choice;
+  std::vector<std::pair<std::string, std::string>> alternatives;
   std::vector<std::pair<std::string, std::string>> options;  // text; lists are comma separated
   std::string where;                                         // file:line
 };
@@ -25,15 +28,25 @@ struct Stage {
   std::vector<PassUse> passes;
 };
 
+// The user's word on which engine computes a node: one with this name, or that came from one, or all of an
+// operator.
+struct ForcedEngine {
+  std::string engine, node, op;  // one of node and op is empty
+  std::string where;
+};
+
 struct Pipeline {
   std::string name;
   std::vector<Stage> stages;
+  std::vector<std::string> choices;  // names of them
+  std::vector<ForcedEngine> forced;
   std::string digest_text;  // canonical text: part of a model's identity
 };
 
 // `name_or_path`: a name in configs/pipelines or a path that ends in .toml. Follows `extends` (cycles are an
-// error).
-Result<Pipeline> load_pipeline(const PluginHost& host, std::string_view name_or_path);
+// error). `settings`: those without a dot, {"placement", "greedy"}, choose among the alternatives of a place.
+Result<Pipeline> load_pipeline(const PluginHost& host, std::string_view name_or_path,
+                               const std::vector<std::pair<std::string, std::string>>& settings);
 // One stage called "opt" with these passes, comma separated.
 Result<Pipeline> pipeline_from_list(std::string_view passes);
 

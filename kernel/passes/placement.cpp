@@ -2,8 +2,9 @@
 // spaces into the graph and the reasons into the ledger.
 #include <algorithm>
 
-#include "passes/compile_state.h"
+#include "base/toml.h"
 #include "ir/structural.h"
+#include "passes/compile_state.h"
 
 namespace regie {
 
@@ -42,6 +43,11 @@ double transfer_ns(const regie_placement_problem* self, uint32_t from, uint32_t 
   return from == to ? 0.0 : t.latency_ns + static_cast<double>(bytes) / t.bytes_per_ns;
 }
 
+double sync_ns(const regie_placement_problem* self, uint32_t from, uint32_t to) {
+  const Target& t = static_cast<Placement*>(self->state)->state->target;
+  return from == to || t.engines[from].device != t.engines[to].device ? 0.0 : t.sync_ns;
+}
+
 Status ask_engines(CompileState& state, uint32_t node, std::vector<regie_answer>& answers,
                    std::string* reasons) {
   REGIE_ASSIGN(const NodeShapes shapes, NodeShapes::make(state, node));
@@ -58,6 +64,54 @@ Status ask_engines(CompileState& state, uint32_t node, std::vector<regie_answer>
     reasons[e] = guessed ? status.message() : std::string(view(a.reason));
     if (guessed) a = {};
     a.reason = str(reasons[e]);
+  }
+  return {};
+}
+
+// "conv1 (Conv)": from the framework's operator `name`?
+bool came_from(const Graph& g, const regie_node& n, std::string_view name) {
+  if (view(n.name) == name) return true;
+  for (uint32_t o = 0; o < n.origin_count; ++o) {
+    const std::string_view origin = g.origin(n.origins[o]);
+    if (origin == name || (origin.size() > name.size() + 1 && origin.starts_with(name) &&
+                           origin.substr(name.size(), 2) == " ("))
+      return true;
+  }
+  return false;
+}
+
+// What the pipeline's [[force]] say; of several for one node, the last.
+Status force_engines(const CompileState& state, std::vector<regie_placement_node>* nodes) {
+  const Graph& g = *state.graph;
+  std::vector<std::string> engines;
+  for (const EngineInstance& e : state.engines) engines.push_back(e.name);
+  for (const ForcedEngine& f : state.forced) {
+    const auto engine = std::find(engines.begin(), engines.end(), f.engine);
+    if (engine == engines.end()) {
+      auto near = nearest_name(f.engine, engines);
+      return invalid_input("target '" + state.target.name + "' has no engine '" + f.engine + "'" +
+                               (near ? "; did you mean '" + *near + "'?" : ""),
+                           f.where);
+    }
+    bool found = false;
+    for (regie_placement_node& p : *nodes) {
+      const regie_node& n = g.node(p.node);
+      if (f.node.empty() ? view(n.op) != f.op : !came_from(g, n, f.node)) continue;
+      found = true;
+      if (is_control_flow(n))
+        return invalid_input(g.describe_node(p.node) + " is control flow, which runs on the host", f.where);
+      p.forced_engine = static_cast<uint32_t>(engine - engines.begin());
+    }
+    // A pipeline may serve many models, of which not all have the operator; a node is one model's.
+    if (!found && f.op.empty()) {
+      std::vector<std::string> names;
+      for (const regie_placement_node& p : *nodes)
+        if (const std::string_view name = view(g.node(p.node).name); !name.empty()) names.emplace_back(name);
+      auto near = nearest_name(f.node, names);
+      return invalid_input(
+          "no node '" + f.node + "' is left to be placed" + (near ? "; did you mean '" + *near + "'?" : ""),
+          f.where);
+    }
   }
   return {};
 }
@@ -126,6 +180,7 @@ Status run_placer(CompileState& state, const Provider<regie_placer_table>& place
     }
     p.nodes.push_back(node);
   }
+  REGIE_TRY(force_engines(state, &p.nodes));
   p.engine.assign(ids.size(), REGIE_NONE);
   p.why.resize(ids.size());
   regie_placement_problem problem{};
@@ -136,6 +191,7 @@ Status run_placer(CompileState& state, const Provider<regie_placer_table>& place
   problem.transfer_ns = transfer_ns;
   problem.assign = assign;
   problem.state = &p;
+  problem.sync_ns = sync_ns;
   REGIE_TRY(call_plugin("placer of plug-in " + placer.manifest->name,
                         [&] { return placer.table->place(placer.index, host_table(), options, &problem); }));
   for (size_t i = 0; i < ids.size(); ++i) {

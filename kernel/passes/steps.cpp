@@ -111,8 +111,12 @@ Status resolve_steps(CompileState& state, const Pipeline& pipeline, Steps* steps
   }
   for (const auto& [key, value] : state.options.settings) {
     std::string pass = key.substr(0, key.find('.'));
-    if (key.find('.') == std::string::npos)
-      return invalid_input("--set wants pass.option=value, not '" + key + "=" + value + "'");
+    if (std::find(pipeline.choices.begin(), pipeline.choices.end(), key) != pipeline.choices.end()) continue;
+    if (key.find('.') == std::string::npos) {
+      std::string choices;
+      for (const std::string& c : pipeline.choices) choices += (choices.empty() ? " or one of: " : ", ") + c;
+      return invalid_input("--set wants pass.option=value" + choices + "; not '" + key + "=" + value + "'");
+    }
     if (std::find(used.begin(), used.end(), pass) == used.end()) {
       std::string hint;
       if (auto near = nearest_name(pass, used)) hint = "; did you mean '" + *near + "'?";

@@ -99,8 +99,12 @@ Result<Target> load_target(const PluginHost& host, std::string_view name_or_path
     if (auto v = t.find("bytes_per_ns")) {
       REGIE_ASSIGN(target.bytes_per_ns, v->as_number());
     }
-    if (!(target.latency_ns >= 0) || !(target.bytes_per_ns > 0))
-      return invalid_input("latency_ns must be at least 0 and bytes_per_ns greater than 0", t.where());
+    if (auto v = t.find("sync_ns")) {
+      REGIE_ASSIGN(target.sync_ns, v->as_number());
+    }
+    if (!(target.latency_ns >= 0) || !(target.sync_ns >= 0) || !(target.bytes_per_ns > 0))
+      return invalid_input("latency_ns and sync_ns must be at least 0 and bytes_per_ns greater than 0",
+                           t.where());
     REGIE_TRY(t.finish());
   }
   REGIE_TRY(doc.finish());

@@ -32,6 +32,7 @@ struct Target {
   std::vector<TargetEngine> engines;        // in order of priority
   uint32_t host_device = 0;                 // where inputs, outputs and control flow live: memory space 0
   double latency_ns = 0, bytes_per_ns = 1;  // of a copy between memory spaces
+  double sync_ns = 0;                       // of an event between two engines of one device
   // Memory spaces: 0 is the host's, then one for each further device. Space of device d:
   uint32_t space_of(uint32_t device) const {
     return device == host_device ? 0 : device < host_device ? device + 1 : device;

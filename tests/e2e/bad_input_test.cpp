@@ -44,6 +44,10 @@ std::string stage(const std::string& passes) {
   return "schema = 1\nname = \"p\"\n[[stage]]\nname = \"only\"\npasses = [" + passes + "]\n";
 }
 
+std::string forced(const std::string& what) {
+  return "schema = 1\nname = \"p\"\nextends = \"default\"\n[[force]]\n" + what;
+}
+
 std::vector<Case> cases() {
   auto model = [](std::string bytes) {
     return [bytes](Scratch& s) { return "compile " + shell_word(s.write("broken.onnx", bytes)) + " -o OUT"; };
@@ -133,6 +137,28 @@ std::vector<Case> cases() {
        [](Scratch& s) { return compile_pipeline(s, "schema = 99\nname = \"p\"\n"); },
        {"p.toml", "99"}},
       {"pipeline: no TOML", [](Scratch& s) { return compile_pipeline(s, "schema = = 1\n"); }, {"p.toml:1"}},
+      {"pipeline: a choice that is not offered",
+       [](Scratch&) { return "compile " + shell_word(kDigits) + " -o OUT --set placement=gready"; },
+       {"--set placement", "cost, greedy", "gready"}},
+      {"pipeline: a setting that is no choice",
+       [](Scratch&) { return "compile " + shell_word(kDigits) + " -o OUT --set placemnt=greedy"; },
+       {"pass.option=value", "placement", "placemnt"}},
+      {"pipeline: a default that is none of the values",
+       [](Scratch& s) {
+         return compile_pipeline(s, stage("{ choose = \"x\", default = \"a\", b = \"remove-dead\" }"));
+       },
+       {"p.toml:5", "'a'"}},
+      {"pipeline: an engine that the target does not have",
+       [](Scratch& s) { return compile_pipeline(s, forced("engine = \"cpo\"\noperator = \"Softmax\"\n")); },
+       {"p.toml:4", "'cpo'", "'cpu'"}},
+      {"pipeline: a node that is not there",
+       [](Scratch& s) { return compile_pipeline(s, forced("engine = \"cpu\"\nnode = \"conv77\"\n")); },
+       {"p.toml:4", "'conv77'"}},
+      {"pipeline: forced by node and operator",
+       [](Scratch& s) {
+         return compile_pipeline(s, forced("engine = \"cpu\"\nnode = \"a\"\noperator = \"Softmax\"\n"));
+       },
+       {"p.toml:4", "one of them"}},
       {"pipeline: extends itself",
        [](Scratch& s) {
          return compile_pipeline(s, "schema = 1\nname = \"p\"\nextends = \"" + s.path("p.toml") + "\"\n");

@@ -21,7 +21,7 @@ const std::string kDigits = std::string(REGIE_TEST_MODELS_DIR) + "/digits/digits
 // Folders under plugins/, one of each kind of table: frontend; op-shape and op-kernel; rewrite; pass; placer;
 // scheduler; memory; engine and device (two of them).
 const char* const kPlugins[] = {"frontends/onnx",           "ops/standard",        "passes/remove-identity",
-                                "passes/fold-constants",    "passes/infer-shapes", "passes/place-by-priority",
+                                "passes/fold-constants",    "passes/infer-shapes", "passes/place-by-cost",
                                 "passes/schedule-in-order", "passes/plan-packed",  "passes/insert-copies",
                                 "backends/host_cpu",        "backends/null"};
 

@@ -322,6 +322,41 @@ TEST(Explain, ANodeThatWasFusedAway) {
   }
 }
 
+// Of pooling and soft-max, which the target's `null` takes, the user keeps one node and one operator back.
+TEST(Explain, EnginesByTheUsersWord) {
+  Scratch scratch;
+  const std::string pipeline = scratch.write("mine.toml", R"(schema = 1
+name = "mine"
+extends = "default"
+[[force]]
+engine = "cpu"
+node = "second"
+[[force]]
+engine = "cpu"
+operator = "Softmax"
+)");
+  const std::string model = scratch.write("three.rg", R"(
+graph @three(%x: f32[1,4,8,8]) -> (%y) {
+  %a: f32[1,4,4,4] = MaxPool(%x) {kernel_shape = [2,2], strides = [2,2]} @name("first")
+  %b: f32[1,4,2,2] = MaxPool(%a) {kernel_shape = [2,2], strides = [2,2]} @name("second")
+  %y: f32[1,4,2,2] = Softmax(%b) {axis = 1} @name("third")
+}
+)");
+  auto engines = [&](const std::string& options) {
+    const Json j = json_of("compile " + shell_word(model) + " -o " + shell_word(scratch.path("m.rgm")) +
+                           " --target host_and_null --json " + options);
+    std::string list;
+    for (const Json& p : j.at("placements")) list += p.at("engine").get<std::string>() + " ";
+    return list;
+  };
+  EXPECT_EQ(engines(""), "null null null ");
+  EXPECT_EQ(engines("--set placement=greedy"), "null null null ");
+  EXPECT_EQ(engines("--pipeline " + shell_word(pipeline)), "null cpu cpu ");
+  const ProcessResult r = run_regie("explain " + shell_word(model) +
+                                    " second --target host_and_null --pipeline " + shell_word(pipeline));
+  EXPECT_THAT(r.out, HasSubstr("asked for by the user")) << r.err;
+}
+
 TEST(Explain, WhyItWasNotFusedAndWhoIsInTheWay) {
   Scratch scratch;
   const std::string model = scratch.write("branch.rg", kBranch);

@@ -1,67 +1,16 @@
 // The default placer, through its C table, with engines whose answers the test makes up.
 #include <gtest/gtest.h>
 
-#include "support/provider.h"
-#include "text/text.h"
+#include "support/placement.h"
 
 namespace regie {
 namespace {
 
-struct Answer {
-  bool can;
-  bool reference;
-  double cost;
-  const char* reason;
-};
-constexpr Answer kNo{false, false, 0, "not in its list"};
+constexpr test::PlacementAnswer kNo = test::kCannot;
 
-class PlaceByPriority : public ::testing::Test {
+class PlaceByPriority : public ::testing::Test, protected test::PlacementRun {
  protected:
-  // `answers`: a row a node in program order; `forced`: an engine a node, REGIE_NONE where free.
-  Status place(std::string_view text, const std::vector<std::vector<Answer>>& answers,
-               std::vector<uint32_t> forced = {}) {
-    auto parsed = parse(text, "test.rg");
-    if (!parsed.ok()) return parsed.status();
-    const Graph& g = **parsed;
-    std::vector<std::vector<regie_answer>> rows;
-    std::vector<regie_placement_node> nodes;
-    g.for_each_node([&](uint32_t n) { nodes.push_back({n, REGIE_NONE, nullptr}); });
-    rows.reserve(nodes.size());
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      rows.emplace_back();
-      for (const Answer& a : answers.at(i))
-        rows.back().push_back({a.can, a.reference, str(std::string_view(a.reason)), a.cost});
-      nodes[i].answers = rows.back().data();
-      if (i < forced.size()) nodes[i].forced_engine = forced[i];
-    }
-    engine.assign(nodes.size(), REGIE_NONE);
-    reason.assign(nodes.size(), "");
-    regie_placement_problem p{};
-    p.struct_size = sizeof(p);
-    p.node_count = static_cast<uint32_t>(nodes.size());
-    p.graph = &g.view();
-    p.nodes = nodes.data();
-    p.transfer_ns = [](const regie_placement_problem*, uint32_t, uint32_t, uint64_t bytes) {
-      return 1000.0 + static_cast<double>(bytes);
-    };
-    p.assign = [](const regie_placement_problem* self, uint32_t index, uint32_t e,
-                  regie_str why) -> regie_status {
-      auto& t = *static_cast<PlaceByPriority*>(self->state);
-      EXPECT_EQ(t.engine.at(index), REGIE_NONE) << "placed twice";
-      t.engine[index] = e;
-      t.reason[index] = view(why);
-      return REGIE_OK;
-    };
-    p.state = this;
-    return call_plugin("place-by-priority",
-                       [&] { return placer_.table->place(placer_.index, host_table(), nullptr, &p); });
-  }
-
-  test::Provided<regie_placer_table> placer_{&PluginHost::placer, "place-by-priority"};
-
- public:
-  std::vector<uint32_t> engine;
-  std::vector<std::string> reason;
+  PlaceByPriority() : PlacementRun("place-by-priority") {}
 };
 
 constexpr std::string_view kOne =

@@ -32,6 +32,9 @@ typedef struct regie_placement_problem {
   regie_status (*assign)(const struct regie_placement_problem* self, uint32_t index, uint32_t engine,
                          regie_str reason);
   void* state;
+  /* Nanoseconds that a node on engine `to` waits for a value of a node on engine `from` beyond the transfer:
+   * 0 for one engine, and between memory spaces, where the transfer's latency has it. */
+  double (*sync_ns)(const struct regie_placement_problem* self, uint32_t from, uint32_t to);
 } regie_placement_problem;
 
 typedef struct regie_placer_table {
