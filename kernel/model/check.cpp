@@ -139,8 +139,22 @@ class TableCheck : ModelCheck {
         REGIE_TRY(index("type", port.type, m_.types.size()));
         if (list == &m_.inputs && late_.type(port.type))
           return bad("has a dimension that only a task makes known");
+        if (port.default_weight != REGIE_NONE) REGIE_TRY(default_of(port));
       }
     place_.clear();
+    return {};
+  }
+
+  Status default_of(const ModelPort& port) {
+    REGIE_TRY(index("weight", port.default_weight, m_.weights.size()));
+    REGIE_TRY(index("type", port.default_type, m_.types.size()));
+    const ModelType &type = m_.types[port.type], &own = m_.types[port.default_type];
+    const ModelWeight& weight = m_.weights[port.default_weight];
+    if (own.elem != type.elem || own.elem == REGIE_STRING || own.dims.size() != type.dims.size() ||
+        std::any_of(own.dims.begin(), own.dims.end(), [](ModelDim d) { return d < 0; }))
+      return bad("its default is of another type");
+    if (weight.layout != kPortable || weight.size < reference_.bytes[port.default_type])
+      return bad("its default is not a weight of its type");
     return {};
   }
 

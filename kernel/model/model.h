@@ -171,6 +171,9 @@ struct ModelProgram {
 struct ModelPort {
   std::string name;
   uint32_t type = 0;  // index into types
+  // Of an input that a run may leave out: the weight, in the portable layout, that it then has, and its type,
+  // which has no symbols. REGIE_NONE, both: a run must give it.
+  uint32_t default_weight = REGIE_NONE, default_type = REGIE_NONE;
 };
 
 struct Model {

@@ -270,6 +270,9 @@ Result<WireModel> to_wire(const Model& m) {
     auto* to = p.add_inputs();
     to->set_name(port.name);
     to->set_type(port.type);
+    if (port.default_weight == REGIE_NONE) continue;
+    to->mutable_default_value()->set_weight(port.default_weight);
+    to->mutable_default_value()->set_type(port.default_type);
   }
   for (const ModelPort& port : m.outputs) {
     auto* to = p.add_outputs();
@@ -309,7 +312,12 @@ Status from_wire(std::span<const std::byte> bytes, std::span<const std::byte> ke
     for (int t = 0; t < program.tasks_size(); ++t)
       REGIE_TRY(get(program.tasks(t), &m->programs.back().tasks[static_cast<size_t>(t)]));
   }
-  for (const auto& port : p.inputs()) m->inputs.push_back({port.name(), port.type()});
+  for (const auto& port : p.inputs()) {
+    m->inputs.push_back({port.name(), port.type()});
+    if (!port.has_default_value()) continue;
+    m->inputs.back().default_weight = port.default_value().weight();
+    m->inputs.back().default_type = port.default_value().type();
+  }
   for (const auto& port : p.outputs()) m->outputs.push_back({port.name(), port.type()});
   REGIE_TRY(get_args(p.output_sources(), &m->output_sources));
   for (const auto& c : p.portable_constants()) m->portable_constants[c.digest()] = c.weight();

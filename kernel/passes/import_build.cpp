@@ -159,10 +159,11 @@ Status Importer::add_argument(regie_str name, const regie_type& type, uint32_t* 
   if (open_.size() != 1) return broken("made an argument while a region was open");
   const std::string what = "input '" + std::string(view(name)) + "'";
   REGIE_TRY(check_type(type, what));
-  if (name.size == 0 || !argument_names_.emplace(view(name)).second)
+  if (name.size == 0 || arguments_.count(view(name)))
     return invalid_model("there are two inputs '" + std::string(view(name)) + "', or one has no name",
                          place());
   *value = graph_->add_argument(0, graph_->copy_type(type), view(name));
+  arguments_.emplace(view(name), *value);
   return {};
 }
 
@@ -226,6 +227,12 @@ Status Importer::add_constant(uint32_t kind, const regie_tensor& t, regie_str na
     Result<Tensor> copied = Tensor::try_copy(t, what);
     if (!copied.ok()) return Status::error(copied.status().code(), copied.status().message(), place());
     tensor = std::move(copied).value();
+  }
+  // A weight of an input's name is what a run computes with that does not give the input.
+  if (const auto input = arguments_.find(view(name));
+      kind == REGIE_VALUE_WEIGHT && here() == 0 && input != arguments_.end()) {
+    *value = input->second;
+    return placed(graph_->set_default(input->second, std::move(tensor)));
   }
   *value = graph_->add_constant(here(), kind, std::move(tensor), view(name));
   return {};

@@ -42,6 +42,9 @@ class RunState {
   Status check_outputs(const ShapePlan& plan, std::span<const regie_tensor> outputs);
   Status grow_output(size_t output, uint64_t bytes);
   std::string shape_change(std::span<const regie_tensor> inputs) const;
+  void find_defaults();
+  // `inputs` with the defaults in the place of those that are not given. Allocates nothing.
+  std::span<const regie_tensor> with_defaults(std::span<const regie_tensor> inputs);
 
   // run_state.cpp
   Status run_trusting(std::span<const regie_tensor> inputs, std::span<regie_tensor> outputs);
@@ -91,7 +94,9 @@ class RunState {
   void read_clocks();
   void keep_times(size_t from);
 
-  SessionCore* core_ = nullptr;       // outlives this
+  SessionCore* core_ = nullptr;                            // outlives this
+  std::vector<std::pair<size_t, regie_tensor>> defaults_;  // by input that has one
+  std::vector<regie_tensor> given_;   // room for all inputs, if one of them has a default
   std::vector<DeviceMemory> arenas_;  // by space
   uint64_t generation_ = 1;
   std::unique_ptr<LatePool> pool_;

@@ -91,6 +91,7 @@ class GraphParser {
   Status engines();
   Status index(const Token& t, uint32_t* to);
   Status parameters(uint32_t region, bool constants_too);
+  Status default_value(uint32_t argument);
   Status result_list(bool with_names);
 
   // ---- Body ----

@@ -88,8 +88,19 @@ Status GraphParser::parameters(uint32_t region, bool constants_too) {
                                               : g_.add_abstract_constant(region, kind, type, name_of(name));
     REGIE_TRY(define(name, v));
     REGIE_TRY(value_assignments(v));
+    if (constants_too && kind == REGIE_VALUE_ARGUMENT && lex_.accept("=")) REGIE_TRY(default_value(v));
   }
   return {};
+}
+
+Status GraphParser::default_value(uint32_t argument) {
+  const Token at = lex_.peek();
+  REGIE_ASSIGN(const regie_type type, parse_type(lex_, g_));
+  REGIE_ASSIGN(const std::vector<int64_t> dims, constant_dims(lex_, at, type));
+  REGIE_ASSIGN(Tensor tensor, parse_tensor_data(lex_, type.elem, dims, options_));
+  if (!tensor) return {};  // nobody knows its bytes: the input has to be given
+  const Status set = g_.set_default(argument, std::move(tensor));
+  return set.ok() ? set : lex_.error(at, set.message());
 }
 
 Status GraphParser::result_list(bool with_names) {

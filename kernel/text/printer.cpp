@@ -73,7 +73,10 @@ class Printer {
       out_ += word;
       type_and_assignments(v);
     };
-    for (uint32_t i = 0; i < top.arg_count; ++i) parameter(top.args[i], "");
+    for (uint32_t i = 0; i < top.arg_count; ++i) {
+      parameter(top.args[i], "");
+      if (const Tensor* t = g_.default_of(top.args[i])) default_value(*t);
+    }
     for (uint32_t v : frames_.back().constants)
       if (!g_.value(v).data) parameter(v, g_.value(v).kind == REGIE_VALUE_WEIGHT ? "weight " : "const ");
     out_ += ") -> (";
@@ -219,6 +222,23 @@ class Printer {
       print_elements(out_, t);
     } else {
       out_ += "digest(\"" + g_.tensor(v).digest() + "\")";
+    }
+  }
+
+  // With its own type, as the argument's may have symbols.
+  void default_value(const Tensor& t) {
+    const regie_tensor& view = t.view();
+    regie_type type{};
+    type.elem = view.elem;
+    type.rank = view.rank;
+    type.dims = view.dims;
+    out_ += " = ";
+    print_type_to(out_, g_, type);
+    out_ += ' ';
+    if (static_cast<uint64_t>(t.count()) <= options_.inline_elements) {
+      print_elements(out_, view);
+    } else {
+      out_ += "digest(\"" + t.digest() + "\")";
     }
   }
 

@@ -115,7 +115,12 @@ void each_number(Model& m, F&& f) {
       }
     }
   for (auto* ports : {&m.inputs, &m.outputs})
-    for (ModelPort& p : *ports) f("port type", p.type);
+    for (ModelPort& p : *ports) {
+      f("port type", p.type);
+      if (p.default_weight == REGIE_NONE) continue;
+      f("weight of a default", p.default_weight);
+      f("type of a default", p.default_type);
+    }
   args("output source", m.output_sources);
 }
 
@@ -193,6 +198,20 @@ bool run_picking(Context& context, const Model& m) {
   _exit(0);
 }
 
+// An input that is left out, or given.
+bool run_defaults(Context& context, const Model& m) {
+  std::vector<float> x(8, 0.5f);
+  const int64_t x_dims[] = {2, 4}, w_dims[] = {4};
+  bool ran = false;
+  for (const bool given : {false, true}) {
+    regie_tensor in[2] = {{REGIE_F32, 0, 2, x_dims, nullptr, x.data(), 32}, {}};
+    if (given) in[1] = {REGIE_F32, 0, 1, w_dims, nullptr, x.data(), 16};
+    std::vector<regie_tensor> out(m.outputs.size());
+    ran |= context.run(in, out).ok();
+  }
+  return ran;
+}
+
 // A few iterations whatever happens to one of the numbers: two things end each loop.
 bool run_loops(Context& context, const Model& m) {
   std::vector<float> x(4, 0.5f);
@@ -266,6 +285,17 @@ graph @loops(%x: f32[1,4], %n: i64[]) -> (%last, %z, %all, %rows) where P in 0..
 }
 )";
   change_every_number(source, run_loops);
+}
+
+TEST(HostileModel, AnyChangedNumberOfDefaultsIsRefusedOrHarmless) {
+  Scratch scratch;
+  const std::string source = scratch.path("defaults.rg");
+  std::ofstream(source) << R"(
+graph @defaults(%x: f32[N,4], %w: f32[M] = f32[4] [1.0, 2.0, 3.0, 4.0]) -> (%y, %w) {
+  %y = Add(%x, %w)
+}
+)";
+  change_every_number(source, run_defaults);
 }
 
 TEST(HostileModel, AnyChangedNumberOfLateShapesIsRefusedOrHarmless) {

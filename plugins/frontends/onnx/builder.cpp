@@ -53,7 +53,9 @@ std::string full_name(const wire::Node& node) {
 
 void Builder::run() {
   check_versions();
-  body_ = analyse(context_, functions_, model_, &value_names_);
+  // Before IR version 4 every initializer had to be an input, too, and none could be given.
+  const bool overridable = model_.ir_version() >= 4 && !constant_defaults(context_);
+  body_ = analyse(context_, functions_, model_, overridable, &value_names_);
   check_operators();
   const std::vector<Input> inputs = read_inputs(context_, *body_);
   const std::string graph_name = printable(body_->proto->name());

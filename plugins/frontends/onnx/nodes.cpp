@@ -243,10 +243,14 @@ void Builder::bind(Scope* scope, std::string_view name, uint32_t value) {
 void Builder::build(const Body& body, Scope* scope) {
   const wire::Graph& g = *body.proto;
   auto weight = [&](const std::string& name, auto&& read) {
-    if (!body.definitions.at(name).used) return;
+    const Definition& definition = body.definitions.at(name);
+    const bool is_default = definition.kind == Definition::kInput;
+    if (!definition.used && !is_default) return;
     context_.at("initializer " + quoted(name), "");
     context_.place.clear();  // the reader's messages name the tensor; the host's need the place
-    bind(scope, name, constant(REGIE_VALUE_WEIGHT, read("initializer " + quoted(name)), name));
+    // One of an input's name is that input's default: the input itself comes back.
+    const uint32_t made = constant(REGIE_VALUE_WEIGHT, read("initializer " + quoted(name)), name);
+    if (!is_default) bind(scope, name, made);
   };
   for (const wire::Tensor& t : g.initializer())
     weight(t.name(), [&](const std::string& what) { return read_tensor(context_, t, what); });

@@ -48,11 +48,15 @@ class Port {
   const std::string& name() const { return name_; }
   std::string dtype() const { return name_of(elem_); }
   nb::object shape() const;
-  std::string text() const { return "Port(" + name_ + ": " + dtype() + dims_text_ + ")"; }
+  bool optional() const { return optional_; }
+  std::string text() const {
+    return "Port(" + name_ + ": " + dtype() + dims_text_ + (optional_ ? ", optional)" : ")");
+  }
 
  private:
   std::string name_, dims_text_;
   regie_elem elem_;
+  bool optional_;
   std::vector<int64_t> dims_;
 };
 
@@ -76,7 +80,10 @@ std::vector<std::string> parts(std::string_view text) {
 }
 
 Port::Port(const regie_port& port)
-    : name_(port.name), dims_text_(port.dims_text ? port.dims_text : ""), elem_(port.elem) {
+    : name_(port.name),
+      dims_text_(port.dims_text ? port.dims_text : ""),
+      elem_(port.elem),
+      optional_(port.default_value != nullptr) {
   if (port.rank > 0) dims_.assign(port.dims, port.dims + port.rank);
 }
 
@@ -113,10 +120,15 @@ class Model {
     arguments.reserve(in_.size());
     for (size_t i = 0; i < in_.size(); ++i) {
       PyObject* value = PyDict_GetItemWithError(feeds.ptr(), in_names_[i].ptr());
-      if (!value) missing(in_[i].name);
-      inputs.push_back(arguments.emplace_back(in_[i], nb::handle(value)).tensor());
+      if (value) {
+        inputs.push_back(arguments.emplace_back(in_[i], nb::handle(value)).tensor());
+      } else if (in_[i].default_value) {
+        inputs.emplace_back();
+      } else {
+        missing(in_[i].name);
+      }
     }
-    if (feeds.size() != in_.size()) surplus(feeds);
+    if (feeds.size() != arguments.size()) surplus(feeds);
     const std::vector<bool> chosen = choose(wanted);
     api::Session& session = this->session();
     api::Context context = unlocked([&] { return session.acquire(); });
@@ -224,6 +236,7 @@ NB_MODULE(_core, m) {
       .def_prop_ro("name", &Port::name)
       .def_prop_ro("dtype", &Port::dtype)
       .def_prop_ro("shape", &Port::shape)
+      .def_prop_ro("optional", &Port::optional)
       .def("__repr__", &Port::text);
   nb::class_<Model>(m, "Model")
       .def("run", &Model::run, nb::arg("inputs"), nb::arg("outputs") = nb::none())
