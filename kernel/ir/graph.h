@@ -116,6 +116,12 @@ class Graph {
   bool before(uint32_t a, uint32_t b) const { return nodes_[a].order < nodes_[b].order; }
   // Names of the graph's outputs, which outlive the values that they are read from. Never empty.
   std::string_view output_name(uint32_t index) const { return output_names_[index]; }
+  // Of an output that is a list of elements, whose rank and dimensions a run tells: the output that is those,
+  // which stands behind all that have a name of the framework's. REGIE_NONE: the output is what its type
+  // says.
+  uint32_t output_shape(uint32_t index) const {
+    return index < output_shapes_.size() ? output_shapes_[index] : REGIE_NONE;
+  }
   std::string_view origin(uint32_t index) const { return view_str(origins_[index]); }
   // "node 'conv1' (Op)" for messages: the framework's name where there is one, its origins otherwise.
   std::string describe_node(uint32_t node) const;
@@ -140,6 +146,8 @@ class Graph {
   void set_region_results(uint32_t region, std::span<const uint32_t> values);
   void set_region_result(uint32_t region, uint32_t index, uint32_t value);
   void set_output_names(std::span<const std::string> names);  // one a result of region 0
+  // `shapes`: one a result of region 0, REGIE_NONE or the index of a later result.
+  void set_output_shapes(std::vector<uint32_t> shapes) { output_shapes_ = std::move(shapes); }
   void set_type(uint32_t value, const regie_type& type);
   // Nothing is known of its type and content any more: it is to be inferred afresh.
   void forget_type(uint32_t value);
@@ -218,6 +226,7 @@ class Graph {
   std::map<uint32_t, Tensor> defaults_;  // by argument
   std::vector<Tensor> attr_tensors_;     // keeps the bytes of tensor attributes
   std::vector<std::string> output_names_;
+  std::vector<uint32_t> output_shapes_;  // empty: none has one
   std::vector<regie_str> origins_;
   std::unordered_map<std::string_view, uint32_t> origin_ids_;
   std::vector<regie_engine_ref> engines_;

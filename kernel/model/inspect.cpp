@@ -21,6 +21,7 @@ std::string port_line(const Model& m, const ModelPort& port) {
     text += "; if not given, weight " + std::to_string(port.default_weight) + ": " +
             std::string(elem_name(own.elem)) + dims_text(m, own.dims);
   }
+  if (port.shape != REGIE_NONE) text += ", of the dimensions in " + m.outputs[port.shape].name;
   return text + "\n";
 }
 

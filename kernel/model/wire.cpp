@@ -278,6 +278,7 @@ Result<WireModel> to_wire(const Model& m) {
     auto* to = p.add_outputs();
     to->set_name(port.name);
     to->set_type(port.type);
+    if (port.shape != REGIE_NONE) to->mutable_shape()->set_output(port.shape);
   }
   for (const Arg& a : m.output_sources) put(p.add_output_sources(), a);
   for (const auto& [digest, weight] : m.portable_constants) {
@@ -318,7 +319,10 @@ Status from_wire(std::span<const std::byte> bytes, std::span<const std::byte> ke
     m->inputs.back().default_weight = port.default_value().weight();
     m->inputs.back().default_type = port.default_value().type();
   }
-  for (const auto& port : p.outputs()) m->outputs.push_back({port.name(), port.type()});
+  for (const auto& port : p.outputs()) {
+    m->outputs.push_back({port.name(), port.type()});
+    if (port.has_shape()) m->outputs.back().shape = port.shape().output();
+  }
   REGIE_TRY(get_args(p.output_sources(), &m->output_sources));
   for (const auto& c : p.portable_constants()) m->portable_constants[c.digest()] = c.weight();
   return {};

@@ -109,6 +109,7 @@ Status ModelEmitter::emit_identity() {
     if (v.type.container != REGIE_TENSOR)
       return unsupported("outputs that are no tensors", g_.describe_value(v.id));
     m.outputs.push_back({std::string(g_.output_name(i)), type_of(v.type)});
+    m.outputs.back().shape = g_.output_shape(i);
     if (value_is_output_storage(g_, v.id)) output_of_value_.emplace(v.id, i);
   }
   return {};

@@ -25,6 +25,7 @@ Result<std::unique_ptr<RunState>> RunState::make(SessionCore* core) {
   s->wanted_outputs_.resize(m.outputs.size());
   s->pool_ = std::make_unique<LatePool>(*core);
   s->find_defaults();
+  s->seen_outputs_ = m.seen_outputs();
   size_t tasks = 0;
   for (const ModelProgram& p : m.programs) tasks += p.tasks.size();
   s->issued_.reserve(tasks);
@@ -103,7 +104,8 @@ Status RunState::find_bound(std::span<const regie_tensor> inputs, Bound** bound)
 }
 
 Status RunState::run(std::span<const regie_tensor> inputs, std::span<regie_tensor> outputs) {
-  Status ran = run_trusting(inputs, outputs);
+  Status ran = seen_outputs_ == core_->model->outputs.size() ? run_trusting(inputs, outputs)
+                                                             : run_unranked(inputs, outputs);
   if (weights_sound_) return ran;
   // Whatever came of damaged weights, a failure too, is not what is to be said.
   if (const auto& check = core_->model->weight_check) REGIE_TRY(check->wait());

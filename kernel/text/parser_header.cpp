@@ -117,6 +117,10 @@ Status GraphParser::result_list(bool with_names) {
       REGIE_ASSIGN(f.output_names.back(), parse_name(lex_, "the output's name"));
       if (f.output_names.back()->empty()) return lex_.error(at, "an output's name must not be empty");
     }
+    if (with_names && lex_.accept("shaped")) {
+      REGIE_ASSIGN(const Token shape, lex_.expect(TokenKind::kValue, "the value that is its dimensions"));
+      f.shapes.emplace_back(f.results.size() - 1, shape);
+    }
   }
   return {};
 }
@@ -132,7 +136,15 @@ Status GraphParser::name_outputs() {
       return lex_.error(f.results[i], "two outputs are named '" + names.back() + "'; tell them apart: " +
                                           std::string(lex_.source(f.results[i], f.results[i])) + " as \"…\"");
   }
+  std::vector<uint32_t> shapes(f.shapes.empty() ? 0 : f.results.size() + f.shapes.size(), REGIE_NONE);
+  for (const auto& [output, shape] : f.shapes) {
+    shapes[output] = static_cast<uint32_t>(names.size());
+    std::string name(g_.output_name(static_cast<uint32_t>(names.size())));
+    while (!seen.emplace(name, 0).second) name += '_';
+    names.push_back(std::move(name));
+  }
   g_.set_output_names(names);
+  g_.set_output_shapes(std::move(shapes));
   return {};
 }
 

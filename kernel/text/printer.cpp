@@ -80,7 +80,15 @@ class Printer {
     for (uint32_t v : frames_.back().constants)
       if (!g_.value(v).data) parameter(v, g_.value(v).kind == REGIE_VALUE_WEIGHT ? "weight " : "const ");
     out_ += ") -> (";
-    for (uint32_t i = 0; i < top.result_count; ++i) result_later(i ? ", " : "", top.results[i], i);
+    std::vector<bool> told(top.result_count);  // stands beside the output that it tells the dimensions of
+    for (uint32_t i = 0; i < top.result_count; ++i)
+      if (const uint32_t shape = g_.output_shape(i); shape != REGIE_NONE) told[shape] = true;
+    for (uint32_t i = 0; i < top.result_count; ++i) {
+      if (told[i]) continue;
+      result_later(i ? ", " : "", top.results[i], i);
+      if (const uint32_t shape = g_.output_shape(i); shape != REGIE_NONE)
+        result_later(" shaped ", top.results[shape], REGIE_NONE);
+    }
     out_ += ')';
     symbols();
     engines();

@@ -194,6 +194,8 @@ class Comparison {
     if (x.result_count != y.result_count) return differ("numbers of results", x.result_count, y.result_count);
     for (uint32_t i = 0; i < x.result_count; ++i) {
       REGIE_TRY(pair(x.results[i], y.results[i]));
+      if (ra == 0 && a_.output_shape(i) != b_.output_shape(i))
+        return wrong("what tells the shape of output '" + std::string(a_.output_name(i)) + "'");
       if (ra == 0 && a_.output_name(i) != b_.output_name(i))
         return differ("names of outputs", std::string(a_.output_name(i)), std::string(b_.output_name(i)));
     }

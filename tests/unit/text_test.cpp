@@ -63,6 +63,19 @@ TEST(Text, InputsWithDefaults) {
   EXPECT_THAT(same_graph(**g, **other).message(), HasSubstr("the defaults of"));
 }
 
+TEST(Text, OutputsWhoseRankIsTold) {
+  expect_unchanged(
+      R"rg(graph @r(%x: f32[6], %d: i64[2], %z: f32[3]) -> (%x as "y" shaped %d, %z, %x as "again" shaped %d) {
+}
+)rg");
+  auto g = parse("graph @r(%x: f32[6], %d: i64[2], %z: f32[3]) -> (%x shaped %d, %z) {}", "t.rg");
+  ASSERT_TRUE(g.ok());
+  EXPECT_EQ((*g)->region(0).result_count, 3u);
+  EXPECT_EQ((*g)->output_shape(0), 2u);
+  EXPECT_EQ((*g)->output_shape(1), REGIE_NONE);
+  EXPECT_EQ((*g)->region(0).results[2], (*g)->region(0).args[1]);
+}
+
 TEST(Text, Attributes) {
   expect_unchanged(R"rg(graph @a() -> () {
   Op() {a = 1, b = -9223372036854775808, c = 1.0, d = 0.1d, e = 1e-05, f = inf, g = -inf, h = nan, i = -0.0}
@@ -269,6 +282,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "t.rg:1:23: its default is not of its type"},
         BadText{"graph @g(%x: f32[2] = i32[2] [1, 2]) -> () {}", "t.rg:1:23: its default is not of its type"},
         BadText{"graph @g(%x: f32[N] = f32[3] [1, 2, 3]) -> () where N in 0..2 {}", "t.rg:1:23: its default"},
+        BadText{"graph @g(%x: f32[2]) -> (%x shaped %x) {}", "t.rg:1:36: dimensions are a list of i64"},
         BadText{"graph @g(%x: f32) -> () {}", "t.rg:1:17: expected '[' and dimensions"},
         BadText{"graph @g(%x: f32[-2]) -> () {}", "t.rg:1:18: a dimension must not be negative"},
         BadText{"graph @g(%x: f32[2,) -> () {}", "t.rg:1:20: expected ',' or ']' after a dimension"},

@@ -177,6 +177,10 @@ void Builder::outputs(const Scope& scope) {
                        std::string(element_name(value(id).type.elem)));
     values.push_back(id);
     names.push_back(sdk::str(v.name()));
+    if (auto it = unranked_.find(id); it != unranked_.end()) {  // its dimensions follow, without a name
+      values.push_back(it->second);
+      names.push_back({});
+    }
   }
   context_.at("", "");
   if (values.empty()) context_.invalid("the model has no outputs");

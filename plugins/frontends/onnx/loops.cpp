@@ -119,7 +119,7 @@ void LoopRegion::bind(const std::string& name, uint32_t value) {
 }
 
 std::vector<uint32_t> LoopRegion::build() {
-  builder_.build(body_, &inner_);
+  builder_.build(body_, &inner_, false);
   context_.at(ref_.name, ref_.node->op_type());
   std::vector<uint32_t> results;
   for (const wire::ValueInfo& v : body_.proto->output()) {

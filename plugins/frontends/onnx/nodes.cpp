@@ -240,7 +240,7 @@ void Builder::bind(Scope* scope, std::string_view name, uint32_t value) {
   scope->values.emplace(name, value);
 }
 
-void Builder::build(const Body& body, Scope* scope) {
+void Builder::initializers(const Body& body, Scope* scope) {
   const wire::Graph& g = *body.proto;
   auto weight = [&](const std::string& name, auto&& read) {
     const Definition& definition = body.definitions.at(name);
@@ -256,7 +256,17 @@ void Builder::build(const Body& body, Scope* scope) {
     weight(t.name(), [&](const std::string& what) { return read_tensor(context_, t, what); });
   for (const wire::SparseTensor& t : g.sparse_initializer())
     weight(t.values().name(), [&](const std::string& what) { return read_sparse(context_, t, what); });
-  for (uint32_t i : body.order) translate(scope, i, body);
+}
+
+void Builder::build(const Body& body, Scope* scope, bool any_rank) {
+  struct Restore {
+    bool& to;
+    bool was;
+    ~Restore() { to = was; }
+  } restore{any_rank_, any_rank_};
+  any_rank_ = any_rank;
+  initializers(body, scope);
+  read_all(body, scope);
 }
 
 void Builder::translate(Scope* scope, uint32_t index, const Body& body) {
@@ -352,9 +362,16 @@ void Builder::take_branch(Scope* scope, uint32_t node_index, const Body& body, s
   const NodeRef& ref = body.nodes[node_index];
   const Body& branch = *bodies(ref, node_index, body)[which];
   Scope inner{scope, {}};
-  build(branch, &inner);
+  build(branch, &inner, condition == REGIE_NONE);
+  split_.reset();
   context_.at(ref.name, ref.node->op_type());
   std::vector<uint32_t> results;
+  for (const wire::ValueInfo& v : branch.proto->output())
+    if (unranked_.count(inner.find(v.name()))) {
+      // What was read is not used: it is read again, with what follows.
+      split_ = Split{which, condition, why, which};
+      return;
+    }
   for (int i = 0; i < branch.proto->output_size(); ++i) {
     uint32_t value = inner.find(branch.proto->output(i).name());
     if (condition != REGIE_NONE && !ref.node->output(i).empty()) {
@@ -371,23 +388,9 @@ void Builder::take_branch(Scope* scope, uint32_t node_index, const Body& body, s
   bind(scope, ref, results);
 }
 
-template <class F>
-bool Builder::possible(F&& build) {
-  const size_t open = open_regions_;
-  // What the host says is of types and shapes; what the file itself has wrong is said at once.
-  try {
-    build();
-    return true;
-  } catch (const HostFailure& f) {
-    if (f.code != REGIE_INVALID_MODEL && f.code != REGIE_UNSUPPORTED) throw;
-    while (open_regions_ > open) abandon_region();
-    return false;
-  }
-}
-
 // Both branches get all captures as arguments, in one order; constants of the graphs around them are read
-// directly. A branch that cannot be at these shapes need not be taken, and where branches give values of
-// other ranks, of which the graph knows one, the run must choose that one.
+// directly. A branch that cannot be at these shapes need not be taken; where branches give values of other
+// ranks, the If is to be split.
 std::vector<uint32_t> Builder::branches(Scope* scope, uint32_t node_index, const Body& body,
                                         std::vector<uint32_t>* operands) {
   const NodeRef& ref = body.nodes[node_index];
@@ -446,13 +449,16 @@ std::vector<uint32_t> Builder::branches(Scope* scope, uint32_t node_index, const
     if (which == 1)
       for (size_t i = 0; i < results[0].size(); ++i) {
         const regie_type &a = value(results[0][i]).type, &b = value(results[1][i]).type;
-        if (a.rank == b.rank || a.container != REGIE_TENSOR || b.container != REGIE_TENSOR) continue;
-        // "Squeeze if the dimension is one" is what exporters make of a squeeze.
-        const size_t lower = a.rank < b.rank ? 0 : 1;
+        const bool open[2] = {unranked_.count(results[0][i]) != 0, unranked_.count(results[1][i]) != 0};
+        if (a.rank == b.rank && !open[0] && !open[1]) continue;
+        if (a.container != REGIE_TENSOR || b.container != REGIE_TENSOR) continue;
+        const size_t lower = open[0] != open[1] ? (open[0] ? 1 : 0) : a.rank < b.rank ? 0 : 1;
         abandon_region();
-        take_branch(scope, node_index, body, lower, condition,
-                    "its output " + quoted(ref.node->output(static_cast<int>(i))) +
-                        " would have another rank; compile for other shapes");
+        split_ = Split{lower,
+                       condition,
+                       "its output " + quoted(ref.node->output(static_cast<int>(i))) +
+                           " would have another rank; compile for other shapes",
+                       {}};
         return {};
       }
     close_region(results[which]);

@@ -56,7 +56,7 @@ class Port {
  private:
   std::string name_, dims_text_;
   regie_elem elem_;
-  bool optional_;
+  bool optional_, any_rank_;
   std::vector<int64_t> dims_;
 };
 
@@ -84,10 +84,12 @@ Port::Port(const regie_port& port)
       dims_text_(port.dims_text ? port.dims_text : ""),
       elem_(port.elem),
       optional_(port.default_value != nullptr) {
+  any_rank_ = port.rank < 0;
   if (port.rank > 0) dims_.assign(port.dims, port.dims + port.rank);
 }
 
 nb::object Port::shape() const {
+  if (any_rank_) return nb::none();
   const std::vector<std::string> texts = parts(dims_text_);
   nb::object out = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(dims_.size())));
   for (size_t i = 0; i < dims_.size(); ++i) {
@@ -108,7 +110,7 @@ class Model {
     for (const regie_port& p : in_) in_names_.push_back(nb::str(p.name));
     for (const regie_port& p : out_) {
       out_names_.push_back(nb::str(p.name));
-      bool fixed = has_own_bytes(p.elem);
+      bool fixed = has_own_bytes(p.elem) && p.rank >= 0;
       for (int32_t k = 0; k < p.rank; ++k) fixed = fixed && p.dims[k] >= 0;
       out_fixed_.push_back(fixed);
     }

@@ -36,7 +36,7 @@ typedef struct regie_option {
 } regie_option;
 
 /* Name, type and dimensions of an input or output; a dimension < 0 is symbolic: see `dims_text`, e.g.
- * "[N,1,8,8]". */
+ * "[N,1,8,8]". Rank -1, "[*]": an output whose rank each run tells. */
 typedef struct regie_port {
   const char* name;
   regie_elem elem;
