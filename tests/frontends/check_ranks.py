@@ -91,7 +91,7 @@ def check(case, regie, where):
     model = make_model(case)
     onnx.save(model, f"{where}/model.onnx")
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
+    options.log_severity_level = 4  # it says each refusal on standard error, too
     session = onnxruntime.InferenceSession(f"{where}/model.onnx", options)
     names = [o.name for o in session.get_outputs()]
     wrong, right = [], 0
