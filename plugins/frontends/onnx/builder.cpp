@@ -123,7 +123,7 @@ void Builder::check_operators() {
       std::string text;
       if (!domain.empty()) {
         auto [it, is_new] = extensions.emplace(name, false);
-        if (is_new) it->second = known_extension(*ref.node);
+        if (is_new) it->second = known_extension(*ref.node) || find_operator_of_microsoft(name);
         if (it->second) continue;
         text = name;
       } else if (opset < kOldestOpset || opset > kNewestOpset) {

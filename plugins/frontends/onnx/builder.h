@@ -1,5 +1,6 @@
 // Builds the graph through the host: model in, calls of regie_import and regie_edit_api out. The checks are
-// in builder.cpp, nodes and regions in nodes.cpp.
+// in builder.cpp, nodes in nodes.cpp, an If in branches.cpp and, where its branches give values of other
+// ranks, ranks.cpp.
 #pragma once
 
 #include <array>
@@ -100,9 +101,6 @@ class Builder {
   void check_versions();
   void check_operators();
   bool known_extension(const wire::Node& node) const;
-  bool build_branch(const Scope& scope, const Body& branch, const NodeRef& ref, size_t which,
-                    const std::vector<std::string_view>& captures, const std::vector<regie_type>& types,
-                    std::vector<uint32_t>* results);
   // Whether what this builds can be; if not, all regions that it has opened are thrown away. What the host
   // says is of types and shapes; what the file itself has wrong is said at once, but where a rank is only
   // tried
