@@ -22,6 +22,8 @@ Result<CompileOptions> read_options(const ApiOptions& given) {
   REGIE_ASSIGN(int64_t threads, given.integer("threads", 1, 1, 1024));
   o.threads = static_cast<uint32_t>(threads);
   for (const std::string& shape : given.all("shape")) o.import_options.emplace_back("shape", shape);
+  REGIE_ASSIGN(const bool fold_defaults, given.flag("fold-defaults", false));
+  if (fold_defaults) o.import_options.emplace_back("defaults", "constant");
   for (const std::string& setting : given.all("set")) {
     size_t equals = setting.find('=');
     if (equals == std::string::npos)
@@ -50,7 +52,7 @@ Result<ApiCompile> read_api_compile(const regie_option* options, size_t count) {
   REGIE_ASSIGN(const ApiOptions given,
                ApiOptions::read(options, count,
                                 {"target", "pipeline", "dump", "optimise", "verify", "threads", "plugin-path",
-                                 "cache", "cache-dir", "cache-size"},
+                                 "cache", "cache-dir", "cache-size", "fold-defaults"},
                                 {"shape", "set"}));
   ApiCompile out;
   REGIE_ASSIGN(out.options, read_options(given));

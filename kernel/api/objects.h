@@ -26,6 +26,8 @@ struct regie_model {
     std::string name, dims_text;
     std::vector<int64_t> dims, reference_dims;
     regie_elem elem = REGIE_ELEM_UNKNOWN;
+    bool any_rank = false;                      // a run tells it
+    std::optional<regie_tensor> default_value;  // points into the model
   };
   std::shared_ptr<const regie::Model> model;
   std::vector<Port> inputs, outputs;

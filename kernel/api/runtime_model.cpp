@@ -22,7 +22,9 @@ std::string& last_error() {
 regie_model::Port describe(const regie::Model& m, const regie::Result<regie::ShapeValues>& shapes,
                            const regie::ModelPort& port) {
   const regie::ModelType& type = m.types[port.type];
-  regie_model::Port out{port.name, regie::dims_text(m, type.dims), type.dims, {}, type.elem};
+  regie_model::Port out{port.name, regie::dims_text(m, type.dims), type.dims, {}, type.elem, false, {}};
+  if (port.shape != REGIE_NONE) return {port.name, "[*]", {}, {}, type.elem, true, {}};
+  if (port.default_weight != REGIE_NONE) out.default_value = regie::default_tensor(m, port);
   if (shapes.ok())
     for (regie::ModelDim d : type.dims) out.reference_dims.push_back(shapes->at(d));
   out.reference_dims.resize(type.dims.size(), 1);
@@ -30,11 +32,15 @@ regie_model::Port describe(const regie::Model& m, const regie::Result<regie::Sha
 }
 
 regie_port view(const std::vector<regie_model::Port>* ports, size_t index) {
-  if (!ports || index >= ports->size()) return {"", REGIE_ELEM_UNKNOWN, 0, nullptr, "", nullptr};
+  if (!ports || index >= ports->size()) return {"", REGIE_ELEM_UNKNOWN, 0, nullptr, "", nullptr, nullptr};
   const regie_model::Port& p = (*ports)[index];
-  return {
-      p.name.c_str(),         p.elem, static_cast<int32_t>(p.dims.size()), p.dims.data(), p.dims_text.c_str(),
-      p.reference_dims.data()};
+  return {p.name.c_str(),
+          p.elem,
+          p.any_rank ? -1 : static_cast<int32_t>(p.dims.size()),
+          p.dims.data(),
+          p.dims_text.c_str(),
+          p.reference_dims.data(),
+          p.default_value ? &*p.default_value : nullptr};
 }
 
 }  // namespace
@@ -42,7 +48,8 @@ regie_port view(const std::vector<regie_model::Port>* ports, size_t index) {
 regie_model::regie_model(std::shared_ptr<const regie::Model> m) : model(std::move(m)) {
   const auto shapes = regie::evaluate_shapes(*model);
   for (const regie::ModelPort& p : model->inputs) inputs.push_back(describe(*model, shapes, p));
-  for (const regie::ModelPort& p : model->outputs) outputs.push_back(describe(*model, shapes, p));
+  for (size_t o = 0; o < model->seen_outputs(); ++o)
+    outputs.push_back(describe(*model, shapes, model->outputs[o]));
 }
 
 namespace regie {

@@ -12,8 +12,10 @@ using Json = nlohmann::ordered_json;
 
 Json ports(const std::vector<regie_model::Port>& list) {
   Json out = Json::array();
-  for (const regie_model::Port& p : list)
+  for (const regie_model::Port& p : list) {
     out.push_back({{"name", p.name}, {"type", std::string(regie::elem_name(p.elem))}, {"dims", p.dims_text}});
+    if (p.default_value) out.back()["default"] = true;
+  }
   return out;
 }
 

@@ -16,6 +16,8 @@ regie_dim DimTable::symbol(std::string_view name, int64_t lower, int64_t upper, 
     DimSymbol& s = t.symbols[it->second];
     const int64_t low = std::max(s.lower, lower), high = std::min(s.upper, upper);
     if (low > high) return REGIE_DIM_UNKNOWN;
+    if (t.input_ranges_kept && !s.data_dependent && !data_dependent)
+      return t.to_dim(t.of_atom(t.symbol_atoms[it->second]));
     if (low != s.lower || high != s.upper) ++t.age;
     s.lower = low;
     s.upper = high;
@@ -31,6 +33,8 @@ regie_dim DimTable::symbol(std::string_view name, int64_t lower, int64_t upper, 
   t.symbol_atoms.push_back(t.make_atom(std::move(atom)));
   return t.to_dim(t.of_atom(t.symbol_atoms.back()));
 }
+
+void DimTable::keep_input_ranges(bool on) { impl_->input_ranges_kept = on; }
 
 std::optional<regie_dim> DimTable::find_symbol(std::string_view name) const {
   const auto it = impl_->symbol_ids.find(name);

@@ -46,6 +46,9 @@ class DimTable {
   // range.
   regie_dim symbol(std::string_view name, int64_t lower = 0, int64_t upper = INT64_MAX,
                    bool data_dependent = false);
+  // While on, ranges of symbols that are not data-dependent stay as they are when a symbol is asked for
+  // again: what a branch that may not be taken needs of an input is not asked of every run.
+  void keep_input_ranges(bool on);
   std::optional<regie_dim> find_symbol(std::string_view name) const;
   // `op` is REGIE_DIM_*. REGIE_DIM_UNKNOWN if an operand is unknown, or for a division by the constant zero,
   // a coefficient beyond 64 bits, or an expression beyond any use (nested 128 deep, a million symbols long).

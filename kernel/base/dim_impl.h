@@ -141,7 +141,8 @@ struct DimTable::Impl {
   std::vector<AtomRep> atoms;
   std::vector<MonoRep> monos;
   std::vector<PolyRep> polys;
-  uint32_t age = 1;     // grows when a symbol's range shrinks
+  uint32_t age = 1;  // grows when a symbol's range shrinks
+  bool input_ranges_kept = false;
   bool failed = false;  // overflow, division by zero or a limit met by the operation under way
 
  private:

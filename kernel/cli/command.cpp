@@ -90,6 +90,8 @@ void add_compile_options(po::options_description* options) {
       "passes to run: a name in configs/pipelines or a path (default: default)")(
       "shape", po::value<Strings>()->composing(),
       "fix an input's dimensions, e.g. x=16,1,8,8; may be repeated")(
+      "fold-defaults",
+      "inputs that the model has a value for are constants: faster, but a run cannot give them any more")(
       "set", po::value<Strings>()->composing(),
       "an option of a pass, e.g. fold-constants.budget-bytes=4096; may be repeated")(
       "threads", po::value<std::string>(), "threads that kernels may use (default: 1)")(
@@ -116,6 +118,7 @@ std::vector<std::pair<std::string, std::string>> compile_options(const po::varia
       for (const std::string& v : values[key].as<std::vector<std::string>>()) pairs.emplace_back(key, v);
   if (values.count("no-optimise")) pairs.emplace_back("optimise", "0");
   if (values.count("no-verify")) pairs.emplace_back("verify", "0");
+  if (values.count("fold-defaults")) pairs.emplace_back("fold-defaults", "1");
   return pairs;
 }
 

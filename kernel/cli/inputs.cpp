@@ -145,15 +145,22 @@ Result<std::vector<Tensor>> gather_inputs(const regie_model* model, const std::v
     const regie_port p = regie_model_input(model, i);
     dims[i].assign(p.reference_dims, p.reference_dims + p.rank);
   }
+  std::vector<bool> shaped(count);  // asked for random ones
   for (const std::string& text : shapes) {
     REGIE_ASSIGN(auto place, named(model, text, "--shape", "name=16,1,8,8"));
     REGIE_ASSIGN(dims[place.first], read_dims(place.second, regie_model_input(model, place.first)));
+    shaped[place.first] = true;
   }
   std::optional<std::mt19937_64> random;
   if (seed) random.emplace(*seed);
   for (size_t i = 0; i < count; ++i) {
     if (inputs[i]) continue;
     const regie_port p = regie_model_input(model, i);
+    if (p.default_value && !shaped[i]) {
+      const regie_tensor& t = *p.default_value;
+      inputs[i] = Tensor::borrow(t.elem, {t.dims, static_cast<size_t>(t.rank)}, t.data, nullptr);
+      continue;
+    }
     const std::string name = p.name;
     if (!random)
       return invalid_input("input '" + name + "' is missing: give --input " + name +

@@ -145,6 +145,22 @@ uint32_t Graph::add_argument(uint32_t region, const regie_type& type, std::strin
   return id;
 }
 
+Status Graph::set_default(uint32_t argument, Tensor tensor) {
+  assert(live_value(argument) && values_[argument].kind == REGIE_VALUE_ARGUMENT);
+  const regie_type& type = values_[argument].type;
+  const std::span<const int64_t> dims = tensor.dims();
+  bool fits = values_[argument].owner == 0 && tensor.elem() == type.elem && type.container == REGIE_TENSOR &&
+              type.rank == static_cast<int32_t>(dims.size());
+  for (size_t i = 0; fits && i < dims.size(); ++i) {
+    // Which symbols it stands for is compared when a run binds them.
+    const auto [least, most] = dims_->range(type.dims[i]);
+    fits = type.dims[i] >= 0 ? type.dims[i] == dims[i] : least <= dims[i] && dims[i] <= most;
+  }
+  if (!fits) return invalid_model("its default is not of its type", describe_value(argument));
+  defaults_.insert_or_assign(argument, std::move(tensor));
+  return {};
+}
+
 uint32_t Graph::add_constant(uint32_t region, uint32_t kind, Tensor tensor, std::string_view name) {
   const regie_tensor& t = tensor.view();
   regie_type type = make_type(t.elem, {t.dims, static_cast<size_t>(t.rank)});
@@ -428,6 +444,7 @@ void Graph::remove_value(uint32_t value) {
     for (uint32_t i = 0; i < args.size(); ++i) values_[args[i]].index = i;
     regions_[region].args = args.data();
     regions_[region].arg_count = static_cast<uint32_t>(args.size());
+    defaults_.erase(value);
   }
   kill_value(value);
 }

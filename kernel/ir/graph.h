@@ -9,6 +9,7 @@
 // scope.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -89,6 +90,11 @@ class Graph {
   }
   const Tensor& tensor(
       uint32_t value) const;  // of a constant or weight; empty Tensor if only the type is known
+  // Of an argument of region 0: NULL if a run must give it.
+  const Tensor* default_of(uint32_t argument) const {
+    const auto it = defaults_.find(argument);
+    return it == defaults_.end() ? nullptr : &it->second;
+  }
   std::span<const uint32_t> operands(uint32_t node) const {
     return {nodes_[node].operands, nodes_[node].operand_count};
   }
@@ -110,6 +116,12 @@ class Graph {
   bool before(uint32_t a, uint32_t b) const { return nodes_[a].order < nodes_[b].order; }
   // Names of the graph's outputs, which outlive the values that they are read from. Never empty.
   std::string_view output_name(uint32_t index) const { return output_names_[index]; }
+  // Of an output that is a list of elements, whose rank and dimensions a run tells: the output that is those,
+  // which stands behind all that have a name of the framework's. REGIE_NONE: the output is what its type
+  // says.
+  uint32_t output_shape(uint32_t index) const {
+    return index < output_shapes_.size() ? output_shapes_[index] : REGIE_NONE;
+  }
   std::string_view origin(uint32_t index) const { return view_str(origins_[index]); }
   // "node 'conv1' (Op)" for messages: the framework's name where there is one, its origins otherwise.
   std::string describe_node(uint32_t node) const;
@@ -120,6 +132,9 @@ class Graph {
   regie_type copy_type(const regie_type& type);  // dims into this graph's arena
   uint32_t add_origin(std::string_view text);    // the same text gives the same index
   uint32_t add_argument(uint32_t region, const regie_type& type, std::string_view name);
+  // A run need not give this argument of region 0: it then computes with `tensor`. Nothing else knows of it,
+  // as a run may give another one. INVALID_MODEL if it is not of the argument's type.
+  Status set_default(uint32_t argument, Tensor tensor);
   uint32_t add_constant(uint32_t region, uint32_t kind, Tensor tensor, std::string_view name);
   uint32_t add_abstract_constant(uint32_t region, uint32_t kind, const regie_type& type,
                                  std::string_view name);
@@ -131,6 +146,8 @@ class Graph {
   void set_region_results(uint32_t region, std::span<const uint32_t> values);
   void set_region_result(uint32_t region, uint32_t index, uint32_t value);
   void set_output_names(std::span<const std::string> names);  // one a result of region 0
+  // `shapes`: one a result of region 0, REGIE_NONE or the index of a later result.
+  void set_output_shapes(std::vector<uint32_t> shapes) { output_shapes_ = std::move(shapes); }
   void set_type(uint32_t value, const regie_type& type);
   // Nothing is known of its type and content any more: it is to be inferred afresh.
   void forget_type(uint32_t value);
@@ -205,9 +222,11 @@ class Graph {
   std::vector<uint32_t*> operand_slots_;             // by node: place of each operand in its value's use list
   std::vector<std::vector<uint32_t>> result_slots_;  // by region: the same for region results
   std::unordered_map<uint32_t, std::set<uint32_t>> control_readers_;
-  std::vector<Tensor> tensors_;       // by value
-  std::vector<Tensor> attr_tensors_;  // keeps the bytes of tensor attributes
+  std::vector<Tensor> tensors_;          // by value
+  std::map<uint32_t, Tensor> defaults_;  // by argument
+  std::vector<Tensor> attr_tensors_;     // keeps the bytes of tensor attributes
   std::vector<std::string> output_names_;
+  std::vector<uint32_t> output_shapes_;  // empty: none has one
   std::vector<regie_str> origins_;
   std::unordered_map<std::string_view, uint32_t> origin_ids_;
   std::vector<regie_engine_ref> engines_;

@@ -139,8 +139,38 @@ class TableCheck : ModelCheck {
         REGIE_TRY(index("type", port.type, m_.types.size()));
         if (list == &m_.inputs && late_.type(port.type))
           return bad("has a dimension that only a task makes known");
+        if (list == &m_.inputs && port.default_weight != REGIE_NONE) REGIE_TRY(default_of(port));
       }
+    std::vector<bool> tells(m_.outputs.size());
+    for (const ModelPort& port : m_.outputs) {
+      if (port.shape == REGIE_NONE) continue;
+      place_ = "port '" + port.name + "'";
+      REGIE_TRY(index("output", port.shape, m_.outputs.size()));
+      const ModelPort& shape = m_.outputs[port.shape];
+      const ModelType& type = m_.types[shape.type];
+      if (shape.shape != REGIE_NONE || type.elem != REGIE_I64 || type.dims.size() != 1 || tells[port.shape] ||
+          m_.types[port.type].elem == REGIE_STRING)
+        return bad("the output of its dimensions is none");
+      tells[port.shape] = true;
+    }
     place_.clear();
+    if (std::find(tells.begin(), tells.end(), true) - tells.begin() !=
+            static_cast<std::ptrdiff_t>(m_.seen_outputs()) &&
+        m_.seen_outputs() != m_.outputs.size())
+      return bad("outputs that are dimensions of others do not stand last");
+    return {};
+  }
+
+  Status default_of(const ModelPort& port) {
+    REGIE_TRY(index("weight", port.default_weight, m_.weights.size()));
+    REGIE_TRY(index("type", port.default_type, m_.types.size()));
+    const ModelType &type = m_.types[port.type], &own = m_.types[port.default_type];
+    const ModelWeight& weight = m_.weights[port.default_weight];
+    if (own.elem != type.elem || own.elem == REGIE_STRING || own.dims.size() != type.dims.size() ||
+        std::any_of(own.dims.begin(), own.dims.end(), [](ModelDim d) { return d < 0; }))
+      return bad("its default is of another type");
+    if (weight.layout != kPortable || weight.size < reference_.bytes[port.default_type])
+      return bad("its default is not a weight of its type");
     return {};
   }
 

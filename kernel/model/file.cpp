@@ -96,6 +96,8 @@ MappedParts read_by_tasks(const Model& model) {
     for (const ModelTask& t : p.tasks)
       for (size_t i = 0; i < t.operands.size(); ++i)
         if (const uint32_t w = weight_read(t, i); w != REGIE_NONE) used[w] = true;
+  for (const ModelPort& p : model.inputs)
+    if (p.default_weight != REGIE_NONE) used[p.default_weight] = true;
   MappedParts parts;
   for (uint32_t w = 0; w < used.size(); ++w)
     if (used[w]) parts.push_back(model.weight_bytes.subspan(model.weights[w].offset, model.weights[w].size));

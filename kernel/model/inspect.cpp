@@ -15,7 +15,14 @@ namespace {
 
 std::string port_line(const Model& m, const ModelPort& port) {
   const ModelType& type = m.types[port.type];
-  return "  " + port.name + ": " + std::string(elem_name(type.elem)) + dims_text(m, type.dims) + "\n";
+  std::string text = "  " + port.name + ": " + std::string(elem_name(type.elem)) + dims_text(m, type.dims);
+  if (port.default_weight != REGIE_NONE) {
+    const ModelType& own = m.types[port.default_type];
+    text += "; if not given, weight " + std::to_string(port.default_weight) + ": " +
+            std::string(elem_name(own.elem)) + dims_text(m, own.dims);
+  }
+  if (port.shape != REGIE_NONE) text += ", of the dimensions in " + m.outputs[port.shape].name;
+  return text + "\n";
 }
 
 std::string arg_text(const Model& m, const Arg& a) {

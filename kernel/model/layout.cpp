@@ -66,6 +66,18 @@ Result<std::vector<int64_t>> dims_at(const Model& model, uint32_t type, const Sh
   return dims;
 }
 
+regie_tensor default_tensor(const Model& model, const ModelPort& port) {
+  const ModelType& type = model.types[port.default_type];
+  regie_tensor t{};
+  t.elem = type.elem;
+  t.rank = static_cast<int32_t>(type.dims.size());
+  t.dims = type.dims.data();
+  // Only ever read, as any input.
+  t.data = const_cast<std::byte*>(model.weight_bytes.data() + model.weights[port.default_weight].offset);
+  t.bytes = elem_bytes(type.elem, static_cast<uint64_t>(element_count(type.dims)));
+  return t;
+}
+
 Result<uint64_t> bytes_at(const Model& model, uint32_t type, const ShapeValues& shapes) {
   REGIE_ASSIGN(std::vector<int64_t> dims, dims_at(model, type, shapes));
   int64_t count = element_count(dims);

@@ -29,6 +29,9 @@ Result<std::vector<int64_t>> dims_at(const Model& model, uint32_t type, const Sh
 // Bytes of a type, row-major and dense.
 Result<uint64_t> bytes_at(const Model& model, uint32_t type, const ShapeValues& shapes);
 
+// What a run has that does not give this input; it has a default. Valid as long as the model.
+regie_tensor default_tensor(const Model& model, const ModelPort& port);
+
 struct Placement {
   std::vector<uint64_t> sizes, offsets;  // by buffer
   std::vector<uint64_t> space_bytes;     // by space: the greatest end

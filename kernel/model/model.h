@@ -171,6 +171,12 @@ struct ModelProgram {
 struct ModelPort {
   std::string name;
   uint32_t type = 0;  // index into types
+  // Of an input that a run may leave out: the weight, in the portable layout, that it then has, and its type,
+  // which has no symbols. REGIE_NONE, both: a run must give it.
+  uint32_t default_weight = REGIE_NONE, default_type = REGIE_NONE;
+  // Of an output that is a list of elements: the output that is its dimensions, an i64 list of any length.
+  // Such outputs stand behind those that a caller sees. REGIE_NONE: its dimensions are those of the type.
+  uint32_t shape = REGIE_NONE;
 };
 
 struct Model {
@@ -191,6 +197,7 @@ struct Model {
   std::vector<ModelKernel> kernels;
   std::vector<ModelProgram> programs;  // 0 is the main one
   std::vector<ModelPort> inputs, outputs;
+  size_t seen_outputs() const;  // by a caller: the first ones
 
   // Where an output comes from when no task writes it (a constant, an input, or a buffer shared with another
   // output).
@@ -205,5 +212,11 @@ struct Model {
   std::map<std::string, uint32_t> portable_constants;  // digest -> weight
   std::string ledger_json;
 };
+
+inline size_t Model::seen_outputs() const {
+  size_t count = outputs.size();
+  for (const ModelPort& port : outputs) count -= port.shape != REGIE_NONE;
+  return count;
+}
 
 }  // namespace regie

@@ -270,11 +270,15 @@ Result<WireModel> to_wire(const Model& m) {
     auto* to = p.add_inputs();
     to->set_name(port.name);
     to->set_type(port.type);
+    if (port.default_weight == REGIE_NONE) continue;
+    to->mutable_default_value()->set_weight(port.default_weight);
+    to->mutable_default_value()->set_type(port.default_type);
   }
   for (const ModelPort& port : m.outputs) {
     auto* to = p.add_outputs();
     to->set_name(port.name);
     to->set_type(port.type);
+    if (port.shape != REGIE_NONE) to->mutable_shape()->set_output(port.shape);
   }
   for (const Arg& a : m.output_sources) put(p.add_output_sources(), a);
   for (const auto& [digest, weight] : m.portable_constants) {
@@ -309,8 +313,16 @@ Status from_wire(std::span<const std::byte> bytes, std::span<const std::byte> ke
     for (int t = 0; t < program.tasks_size(); ++t)
       REGIE_TRY(get(program.tasks(t), &m->programs.back().tasks[static_cast<size_t>(t)]));
   }
-  for (const auto& port : p.inputs()) m->inputs.push_back({port.name(), port.type()});
-  for (const auto& port : p.outputs()) m->outputs.push_back({port.name(), port.type()});
+  for (const auto& port : p.inputs()) {
+    m->inputs.push_back({port.name(), port.type()});
+    if (!port.has_default_value()) continue;
+    m->inputs.back().default_weight = port.default_value().weight();
+    m->inputs.back().default_type = port.default_value().type();
+  }
+  for (const auto& port : p.outputs()) {
+    m->outputs.push_back({port.name(), port.type()});
+    if (port.has_shape()) m->outputs.back().shape = port.shape().output();
+  }
   REGIE_TRY(get_args(p.output_sources(), &m->output_sources));
   for (const auto& c : p.portable_constants()) m->portable_constants[c.digest()] = c.weight();
   return {};

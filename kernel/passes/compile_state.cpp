@@ -73,7 +73,17 @@ void CompileState::bind_symbols() {
       for (int32_t d = 0; d < graph->value(v).type.rank; ++d)
         if (regie_dim dim = graph->value(v).type.dims[d]; dim < 0 && dim != REGIE_DIM_UNKNOWN)
           symbolic.insert(dim);
+  // A run that leaves an input out has its default's sizes: the plan is best made for those.
+  std::vector<std::optional<int64_t>> of_defaults(count);
+  for (uint32_t i = 0; i < graph->region(0).arg_count; ++i) {
+    const regie_value& v = graph->value(graph->region(0).args[i]);
+    if (const Tensor* t = graph->default_of(v.id))
+      for (int32_t d = 0; d < v.type.rank; ++d)
+        if (const auto symbol = dims.symbol_index(v.type.dims[d]))
+          of_defaults[*symbol] = t->dims()[static_cast<size_t>(d)];
+  }
   auto set = [&](size_t symbol, int64_t size) {
+    if (of_defaults[symbol]) size = *of_defaults[symbol];
     symbol_values[symbol] = std::clamp(size, dims.symbol_at(symbol).lower, dims.symbol_at(symbol).upper);
   };
   // Every dimension must come out at `least` or more.

@@ -29,10 +29,12 @@ Status in_file(Status status, const std::string& file) {
 void keep_portable(CompileState& state) {
   state.portable_graph = print(*state.graph);
   const Graph& g = *state.graph;
-  for (uint32_t v = 0; v < g.value_count(); ++v)
-    if (g.is_constant(v) && g.tensor(v) && g.tensor(v).elem() != REGIE_STRING &&
-        static_cast<uint64_t>(g.tensor(v).count()) > PrintOptions().inline_elements)
-      state.portable_constants.push_back(g.tensor(v));
+  for (uint32_t v = 0; v < g.value_count(); ++v) {
+    const Tensor* t = g.is_constant(v) ? &g.tensor(v) : g.default_of(v);
+    if (t && *t && t->elem() != REGIE_STRING &&
+        static_cast<uint64_t>(t->count()) > PrintOptions().inline_elements)
+      state.portable_constants.push_back(*t);
+  }
 }
 
 // The graph and the weights come from the same file, but nothing makes them agree except this.
@@ -53,6 +55,17 @@ Result<Tensor> portable_constant(const Model& model, std::string_view digest, re
   Tensor t = Tensor::borrow(elem, dims, model.weight_bytes.data() + w.offset, model.weight_owner);
   if (t.digest() != digest) return wrong("has other bytes there");
   return t;
+}
+
+// What a run may give cannot be computed with now.
+void note_defaults(CompileState& state) {
+  const Graph& g = *state.graph;
+  for (uint32_t i = 0; i < g.region(0).arg_count; ++i)
+    if (const uint32_t v = g.region(0).args[i]; g.default_of(v))
+      state.ledger.note("import", "", "not-folded",
+                        "input '" + std::string(view(g.value(v).name)) +
+                            "' has a value in the model, but a run may give another one, so that nothing is "
+                            "folded into what reads it; --fold-defaults makes it a constant");
 }
 
 // A framework's file, a text graph, or an offline model, whose portable graph is compiled again.
@@ -105,6 +118,7 @@ Result<Compiled> compile_in(CompileState& state, const Pipeline& pipeline, const
   report_progress("reading the model");
   REGIE_ASSIGN(state.graph, read_graph(state, path, bytes));
   state.ledger.operators_imported = state.graph->live_node_count();
+  note_defaults(state);
   state.aliases_given = has_aliases(*state.graph);
   if (options.verify && std::getenv("REGIE_VERIFY_TEXT")) REGIE_TRY(check_round_trip(*state.graph));
   keep_portable(state);
@@ -161,6 +175,7 @@ Result<std::string> optimise_text(const std::shared_ptr<PluginHost>& plugins, st
     state.ops = ops;
     state.source = file_name;
     state.graph = std::move(graph);
+    note_defaults(state);
     state.aliases_given = has_aliases(*state.graph);
     REGIE_TRY(in_file(verify_given(*state.graph, *ops), file_name));
     VerifyOptions with_shapes;

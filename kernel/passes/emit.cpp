@@ -53,7 +53,11 @@ void ModelEmitter::reserve_weights() {
   uint64_t bytes = 0;
   auto count = [&](uint64_t size) { bytes += (size + 63) / 64 * 64; };
   for (uint32_t v = 0; v < g_.value_count(); ++v)
-    if (g_.live_value(v) && g_.is_constant(v) && g_.tensor(v)) count(g_.tensor(v).bytes());
+    if (g_.is_constant(v)) {
+      if (g_.tensor(v)) count(g_.tensor(v).bytes());
+    } else if (const Tensor* t = g_.default_of(v)) {
+      count(t->bytes());
+    }
   for (const auto& kernel : state_.kernels)
     if (kernel)
       for (const PackedWeight& w : kernel->weights) count(w.bytes.bytes());
@@ -89,13 +93,23 @@ Status ModelEmitter::emit_identity() {
     const regie_value& v = g_.value(g_.region(0).args[i]);
     if (v.type.container != REGIE_TENSOR)
       return unsupported("inputs that are no tensors", g_.describe_value(v.id));
-    m.inputs.push_back({std::string(view(v.name)), type_of(v.type)});
+    ModelPort port{std::string(view(v.name)), type_of(v.type)};
+    if (const Tensor* t = g_.default_of(v.id)) {
+      if (t->elem() == REGIE_STRING)
+        return unsupported("defaults of type string cannot be stored", g_.describe_value(v.id));
+      regie_type type = v.type;
+      type.dims = t->dims().data();
+      port.default_type = type_of(type);
+      port.default_weight = add_weight(t->data(), t->bytes(), std::string(kPortable));
+    }
+    m.inputs.push_back(std::move(port));
   }
   for (uint32_t i = 0; i < g_.region(0).result_count; ++i) {
     const regie_value& v = g_.value(g_.region(0).results[i]);
     if (v.type.container != REGIE_TENSOR)
       return unsupported("outputs that are no tensors", g_.describe_value(v.id));
     m.outputs.push_back({std::string(g_.output_name(i)), type_of(v.type)});
+    m.outputs.back().shape = g_.output_shape(i);
     if (value_is_output_storage(g_, v.id)) output_of_value_.emplace(v.id, i);
   }
   return {};

@@ -159,10 +159,11 @@ Status Importer::add_argument(regie_str name, const regie_type& type, uint32_t* 
   if (open_.size() != 1) return broken("made an argument while a region was open");
   const std::string what = "input '" + std::string(view(name)) + "'";
   REGIE_TRY(check_type(type, what));
-  if (name.size == 0 || !argument_names_.emplace(view(name)).second)
+  if (name.size == 0 || arguments_.count(view(name)))
     return invalid_model("there are two inputs '" + std::string(view(name)) + "', or one has no name",
                          place());
   *value = graph_->add_argument(0, graph_->copy_type(type), view(name));
+  arguments_.emplace(view(name), *value);
   return {};
 }
 
@@ -178,15 +179,29 @@ bool Importer::visible(uint32_t value) const {
 Status Importer::set_results(std::span<const uint32_t> values, const regie_str* names) {
   if (open_.size() != 1 || has_results_) return broken("set the results twice or inside a region");
   std::set<std::string_view> seen;
-  std::vector<std::string> all;
+  std::vector<std::string> names_of, told_names;
+  std::vector<uint32_t> all, told, shapes;
   bool renamed = false;
   for (size_t i = 0; i < values.size(); ++i) {
     const std::string name(view(names[i]));
-    all.push_back(name);
     if (!visible(values[i]))
       return broken("names value " + std::to_string(values[i]) + " as output '" + name + "'");
+    if (name.empty() && !all.empty() && shapes.back() == REGIE_NONE) {
+      // The dimensions of the output before, of which the run alone tells how many there are.
+      const regie_type& type = graph_->value(values[i]).type;
+      if (type.elem != REGIE_I64 || type.rank != 1)
+        return broken("gave output '" + names_of.back() + "' dimensions that are no list of i64");
+      shapes.back() = static_cast<uint32_t>(told.size());
+      told.push_back(values[i]);
+      told_names.push_back(names_of.back() + " (dimensions)");
+      renamed = true;
+      continue;
+    }
     if (name.empty() || !seen.insert(view(names[i])).second)
       return invalid_model("there are two outputs '" + name + "', or one has no name", place());
+    all.push_back(values[i]);
+    names_of.push_back(name);
+    shapes.push_back(REGIE_NONE);
     // A graph's results are named by their values, unless one value has several names.
     const std::string_view has = view(graph_->value(values[i]).name);
     if (has.empty()) {
@@ -195,8 +210,20 @@ Status Importer::set_results(std::span<const uint32_t> values, const regie_str* 
       renamed = true;
     }
   }
-  graph_->set_region_results(0, values);
-  if (renamed) graph_->set_output_names(all);
+  for (uint32_t& s : shapes)
+    if (s != REGIE_NONE) s += static_cast<uint32_t>(all.size());
+  all.insert(all.end(), told.begin(), told.end());
+  for (std::string& name : told_names) {
+    while (seen.count(name)) name += '_';
+    seen.insert(name);
+    names_of.push_back(name);
+  }
+  graph_->set_region_results(0, all);
+  if (renamed) graph_->set_output_names(names_of);
+  if (!told.empty()) {
+    shapes.resize(all.size(), REGIE_NONE);
+    graph_->set_output_shapes(std::move(shapes));
+  }
   has_results_ = true;
   return {};
 }
@@ -226,6 +253,12 @@ Status Importer::add_constant(uint32_t kind, const regie_tensor& t, regie_str na
     Result<Tensor> copied = Tensor::try_copy(t, what);
     if (!copied.ok()) return Status::error(copied.status().code(), copied.status().message(), place());
     tensor = std::move(copied).value();
+  }
+  // A weight of an input's name is what a run computes with that does not give the input.
+  if (const auto input = arguments_.find(view(name));
+      kind == REGIE_VALUE_WEIGHT && here() == 0 && input != arguments_.end()) {
+    *value = input->second;
+    return placed(graph_->set_default(input->second, std::move(tensor)));
   }
   *value = graph_->add_constant(here(), kind, std::move(tensor), view(name));
   return {};

@@ -78,9 +78,9 @@ class Importer : public regie_import {
   std::vector<Mapping> mappings_;
   std::map<std::string, MappedFile> files_;
   std::set<std::string> external_names_;
-  std::vector<uint32_t> open_{0};  // regions that are open, outermost first
-  std::set<uint32_t> detached_;    // closed, and not yet owned by a node
-  std::set<std::string, std::less<>> argument_names_;
+  std::vector<uint32_t> open_{0};                           // regions that are open, outermost first
+  std::set<uint32_t> detached_;                             // closed, and not yet owned by a node
+  std::map<std::string, uint32_t, std::less<>> arguments_;  // by name
   std::string place_, origin_;
   bool has_results_ = false;
 };

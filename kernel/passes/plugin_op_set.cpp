@@ -162,8 +162,12 @@ Result<PluginOpSet::Inferred> PluginOpSet::inferred(const Graph& graph, uint32_t
   q.set_result = set_result;
   q.set_content = set_content;
   q.sink = &call;
+  // A branch may not be taken, a loop may make no iteration: the sizes that they need are no condition of the
+  // model.
+  graph.dims().keep_input_ranges(n.region != 0);
   Status s = call_plugin("shape function of " + std::string(view(n.op)),
                          [&] { return provider->table->infer(provider->index, host_table(), &q); });
+  graph.dims().keep_input_ranges(false);
   if (!s.ok()) {
     s.set_where(graph.describe_node(node));
     return s;

@@ -30,6 +30,22 @@ std::string tensor_text(const regie_tensor& t) {
 
 }  // namespace
 
+void RunState::find_defaults() {
+  const Model& m = *core_->model;
+  for (size_t i = 0; i < m.inputs.size(); ++i) {
+    if (m.inputs[i].default_weight == REGIE_NONE) continue;
+    defaults_.emplace_back(i, default_tensor(m, m.inputs[i]));
+  }
+  if (!defaults_.empty()) given_.resize(m.inputs.size());
+}
+
+std::span<const regie_tensor> RunState::with_defaults(std::span<const regie_tensor> inputs) {
+  std::copy(inputs.begin(), inputs.end(), given_.begin());
+  for (const auto& [i, t] : defaults_)
+    if (given_[i].elem == REGIE_ELEM_UNKNOWN) given_[i] = t;
+  return given_;
+}
+
 bool RunState::matches(const ShapePlan& plan, std::span<const regie_tensor> inputs) const {
   const Model& m = *core_->model;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -162,6 +178,33 @@ Status RunState::grow_output(size_t output, uint64_t bytes) {
                                                   std::to_string(bytes) + " bytes");
   own.data.reset(data);
   own.bytes = size;
+  return {};
+}
+
+Status RunState::run_unranked(std::span<const regie_tensor> inputs, std::span<regie_tensor> outputs) {
+  const Model& m = *core_->model;
+  if (outputs.size() != seen_outputs_)
+    return invalid_input("the model has " + std::to_string(seen_outputs_) + " outputs, but room for " +
+                         std::to_string(outputs.size()) + " was given");
+  all_outputs_.assign(m.outputs.size(), regie_tensor{});
+  std::copy(outputs.begin(), outputs.end(), all_outputs_.begin());
+  REGIE_TRY(run_trusting(inputs, all_outputs_));
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    if (m.outputs[o].shape != REGIE_NONE) {
+      const regie_tensor& told = all_outputs_[m.outputs[o].shape];
+      const std::span dims(static_cast<const int64_t*>(told.data), static_cast<size_t>(told.dims[0]));
+      // A caller reads as much as they say.
+      const bool sound =
+          dims.size() <= INT32_MAX && std::all_of(dims.begin(), dims.end(), [](int64_t d) { return d >= 0; });
+      if (!sound || element_count(dims) != all_outputs_[o].dims[0])
+        return internal_error("output '" + m.outputs[o].name + "' has " +
+                              std::to_string(all_outputs_[o].dims[0]) +
+                              " elements, which are not those of its dimensions");
+      all_outputs_[o].rank = static_cast<int32_t>(dims.size());
+      all_outputs_[o].dims = dims.data();
+    }
+    outputs[o] = all_outputs_[o];
+  }
   return {};
 }
 

@@ -24,6 +24,8 @@ Result<std::unique_ptr<RunState>> RunState::make(SessionCore* core) {
   s->output_addresses_.resize(m.outputs.size());
   s->wanted_outputs_.resize(m.outputs.size());
   s->pool_ = std::make_unique<LatePool>(*core);
+  s->find_defaults();
+  s->seen_outputs_ = m.seen_outputs();
   size_t tasks = 0;
   for (const ModelProgram& p : m.programs) tasks += p.tasks.size();
   s->issued_.reserve(tasks);
@@ -102,7 +104,8 @@ Status RunState::find_bound(std::span<const regie_tensor> inputs, Bound** bound)
 }
 
 Status RunState::run(std::span<const regie_tensor> inputs, std::span<regie_tensor> outputs) {
-  Status ran = run_trusting(inputs, outputs);
+  Status ran = seen_outputs_ == core_->model->outputs.size() ? run_trusting(inputs, outputs)
+                                                             : run_unranked(inputs, outputs);
   if (weights_sound_) return ran;
   // Whatever came of damaged weights, a failure too, is not what is to be said.
   if (const auto& check = core_->model->weight_check) REGIE_TRY(check->wait());
@@ -118,6 +121,7 @@ Status RunState::run_trusting(std::span<const regie_tensor> inputs, std::span<re
   if (outputs.size() != m.outputs.size())
     return invalid_input("the model has " + std::to_string(m.outputs.size()) + " outputs, but room for " +
                          std::to_string(outputs.size()) + " was given");
+  if (!defaults_.empty()) inputs = with_defaults(inputs);
   if (failed_) REGIE_TRY(renew_streams());
   Bound* bound = nullptr;
   REGIE_TRY(find_bound(inputs, &bound));

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "text/grammar.h"
@@ -67,6 +68,7 @@ class GraphParser {
     Node owner;  // who takes this region
     std::vector<Token> results;
     std::vector<std::optional<std::string>> output_names;
+    std::vector<std::pair<size_t, Token>> shapes;  // of outputs, by what tells them
     Names values;
     std::vector<Alias> aliases;
   };
@@ -91,6 +93,7 @@ class GraphParser {
   Status engines();
   Status index(const Token& t, uint32_t* to);
   Status parameters(uint32_t region, bool constants_too);
+  Status default_value(uint32_t argument);
   Status result_list(bool with_names);
 
   // ---- Body ----

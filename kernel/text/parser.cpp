@@ -71,6 +71,13 @@ Status GraphParser::close_region() {
     REGIE_ASSIGN(uint32_t v, look_up(t));
     results.push_back(v);
   }
+  for (const auto& [output, shape] : f.shapes) {
+    REGIE_ASSIGN(uint32_t v, look_up(shape));
+    const regie_type& type = g_.value(v).type;
+    if ((type.elem != REGIE_I64 && type.elem != REGIE_ELEM_UNKNOWN) || type.rank > 1 || type.rank == 0)
+      return lex_.error(shape, "dimensions are a list of i64");
+    results.push_back(v);
+  }
   g_.set_region_results(f.region, results);
   if (f.region == 0) REGIE_TRY(name_outputs());
   resolve_aliases();

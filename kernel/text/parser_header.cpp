@@ -88,8 +88,19 @@ Status GraphParser::parameters(uint32_t region, bool constants_too) {
                                               : g_.add_abstract_constant(region, kind, type, name_of(name));
     REGIE_TRY(define(name, v));
     REGIE_TRY(value_assignments(v));
+    if (constants_too && kind == REGIE_VALUE_ARGUMENT && lex_.accept("=")) REGIE_TRY(default_value(v));
   }
   return {};
+}
+
+Status GraphParser::default_value(uint32_t argument) {
+  const Token at = lex_.peek();
+  REGIE_ASSIGN(const regie_type type, parse_type(lex_, g_));
+  REGIE_ASSIGN(const std::vector<int64_t> dims, constant_dims(lex_, at, type));
+  REGIE_ASSIGN(Tensor tensor, parse_tensor_data(lex_, type.elem, dims, options_));
+  if (!tensor) return {};  // nobody knows its bytes: the input has to be given
+  const Status set = g_.set_default(argument, std::move(tensor));
+  return set.ok() ? set : lex_.error(at, set.message());
 }
 
 Status GraphParser::result_list(bool with_names) {
@@ -106,6 +117,10 @@ Status GraphParser::result_list(bool with_names) {
       REGIE_ASSIGN(f.output_names.back(), parse_name(lex_, "the output's name"));
       if (f.output_names.back()->empty()) return lex_.error(at, "an output's name must not be empty");
     }
+    if (with_names && lex_.accept("shaped")) {
+      REGIE_ASSIGN(const Token shape, lex_.expect(TokenKind::kValue, "the value that is its dimensions"));
+      f.shapes.emplace_back(f.results.size() - 1, shape);
+    }
   }
   return {};
 }
@@ -121,7 +136,15 @@ Status GraphParser::name_outputs() {
       return lex_.error(f.results[i], "two outputs are named '" + names.back() + "'; tell them apart: " +
                                           std::string(lex_.source(f.results[i], f.results[i])) + " as \"…\"");
   }
+  std::vector<uint32_t> shapes(f.shapes.empty() ? 0 : f.results.size() + f.shapes.size(), REGIE_NONE);
+  for (const auto& [output, shape] : f.shapes) {
+    shapes[output] = static_cast<uint32_t>(names.size());
+    std::string name(g_.output_name(static_cast<uint32_t>(names.size())));
+    while (!seen.emplace(name, 0).second) name += '_';
+    names.push_back(std::move(name));
+  }
   g_.set_output_names(names);
+  g_.set_output_shapes(std::move(shapes));
   return {};
 }
 

@@ -73,11 +73,22 @@ class Printer {
       out_ += word;
       type_and_assignments(v);
     };
-    for (uint32_t i = 0; i < top.arg_count; ++i) parameter(top.args[i], "");
+    for (uint32_t i = 0; i < top.arg_count; ++i) {
+      parameter(top.args[i], "");
+      if (const Tensor* t = g_.default_of(top.args[i])) default_value(*t);
+    }
     for (uint32_t v : frames_.back().constants)
       if (!g_.value(v).data) parameter(v, g_.value(v).kind == REGIE_VALUE_WEIGHT ? "weight " : "const ");
     out_ += ") -> (";
-    for (uint32_t i = 0; i < top.result_count; ++i) result_later(i ? ", " : "", top.results[i], i);
+    std::vector<bool> told(top.result_count);  // stands beside the output that it tells the dimensions of
+    for (uint32_t i = 0; i < top.result_count; ++i)
+      if (const uint32_t shape = g_.output_shape(i); shape != REGIE_NONE) told[shape] = true;
+    for (uint32_t i = 0; i < top.result_count; ++i) {
+      if (told[i]) continue;
+      result_later(i ? ", " : "", top.results[i], i);
+      if (const uint32_t shape = g_.output_shape(i); shape != REGIE_NONE)
+        result_later(" shaped ", top.results[shape], REGIE_NONE);
+    }
     out_ += ')';
     symbols();
     engines();
@@ -219,6 +230,23 @@ class Printer {
       print_elements(out_, t);
     } else {
       out_ += "digest(\"" + g_.tensor(v).digest() + "\")";
+    }
+  }
+
+  // With its own type, as the argument's may have symbols.
+  void default_value(const Tensor& t) {
+    const regie_tensor& view = t.view();
+    regie_type type{};
+    type.elem = view.elem;
+    type.rank = view.rank;
+    type.dims = view.dims;
+    out_ += " = ";
+    print_type_to(out_, g_, type);
+    out_ += ' ';
+    if (static_cast<uint64_t>(t.count()) <= options_.inline_elements) {
+      print_elements(out_, view);
+    } else {
+      out_ += "digest(\"" + t.digest() + "\")";
     }
   }
 

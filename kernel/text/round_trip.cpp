@@ -5,13 +5,15 @@
 namespace regie {
 
 Status check_round_trip(const Graph& graph) {
-  std::unordered_map<std::string_view, uint32_t> by_digest;
-  for (uint32_t v = 0; v < graph.value_count(); ++v)
-    if (graph.is_constant(v) && graph.tensor(v)) by_digest.emplace(graph.tensor(v).digest(), v);
+  std::unordered_map<std::string_view, const Tensor*> by_digest;
+  for (uint32_t v = 0; v < graph.value_count(); ++v) {
+    const Tensor* t = graph.is_constant(v) ? &graph.tensor(v) : graph.default_of(v);
+    if (t && *t) by_digest.emplace(t->digest(), t);
+  }
   ParseOptions options;
   options.constants = [&](std::string_view digest, regie_elem, std::span<const int64_t>) -> Result<Tensor> {
     auto it = by_digest.find(digest);
-    return it == by_digest.end() ? Tensor() : graph.tensor(it->second);
+    return it == by_digest.end() ? Tensor() : *it->second;
   };
   const std::string text = print(graph);
   auto back = parse(text, "its own text", options);

@@ -54,7 +54,12 @@ class Comparison {
     if (view(x.name) != view(y.name))
       return differ("names of regions", std::string(view(x.name)), std::string(view(y.name)));
     if (x.arg_count != y.arg_count) return differ("numbers of arguments", x.arg_count, y.arg_count);
-    for (uint32_t i = 0; i < x.arg_count; ++i) REGIE_TRY(pair(x.args[i], y.args[i]));
+    for (uint32_t i = 0; i < x.arg_count; ++i) {
+      REGIE_TRY(pair(x.args[i], y.args[i]));
+      const Tensor *s = a_.default_of(x.args[i]), *t = b_.default_of(y.args[i]);
+      if (!s != !t || (s && s->digest() != t->digest()))
+        return wrong("the defaults of " + a_.describe_value(x.args[i]));
+    }
     return {};
   }
 
@@ -189,6 +194,8 @@ class Comparison {
     if (x.result_count != y.result_count) return differ("numbers of results", x.result_count, y.result_count);
     for (uint32_t i = 0; i < x.result_count; ++i) {
       REGIE_TRY(pair(x.results[i], y.results[i]));
+      if (ra == 0 && a_.output_shape(i) != b_.output_shape(i))
+        return wrong("what tells the shape of output '" + std::string(a_.output_name(i)) + "'");
       if (ra == 0 && a_.output_name(i) != b_.output_name(i))
         return differ("names of outputs", std::string(a_.output_name(i)), std::string(b_.output_name(i)));
     }

@@ -240,6 +240,14 @@ CASES = {
             q = Identity(r)
         }>(h, s)
     }""", [{"h": S[0, 0], "s": S[0]}]),
+    # Each of two batches on its own.
+    "scan_of_operator_set_8": ("""g (float[2,4] h, float[2,3,4] s, float[2,3,4] v) => (float[2,4] f, float[2,3,4] all) {
+        f, all = Scan<num_scan_inputs=2, directions=[1,0], body = b (float[4] a, float[4] e, float[4] d) => (float[4] r, float[4] q) {
+            p = Mul(e, d)
+            r = Add(a, p)
+            q = Identity(r)
+        }>("", h, s, v)
+    }""", [{"h": S[:, 0], "s": S, "v": S + 1}]),
     "scan_of_axes_and_directions": ("""g (float[2,4] h, float[2,3,4] s) => (float[2,4] f, float[2,4,3] all, float[3,2,4] back) {
         f, all, back = Scan<num_scan_inputs=1, scan_input_axes=[1], scan_input_directions=[1], scan_output_axes=[-1,0],
                             scan_output_directions=[1,1],
@@ -273,7 +281,8 @@ def ran(command):
 def check(regie, folder, name):
     """What is wrong, as lines."""
     text, inputs = CASES[name]
-    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]>\n{text}')
+    opset = 8 if name.endswith("_set_8") else 17
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]>\n{text}')
     onnx.checker.check_model(model)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "model.onnx"

@@ -139,12 +139,44 @@ TEST_F(OnnxTest, OutputsMayBeInputsAndWeights) {
   EXPECT_EQ(graph->region(0).results[1], graph->region(0).args[0]);
 }
 
-TEST_F(OnnxTest, AnInitializerMakesAnInputAWeight) {
+TEST_F(OnnxTest, AnInitializerIsTheDefaultOfAnInput) {
   Graph g = one_node("Add", {}, {"x", "w"}, {floats("w", {1}, {3}), floats("unread", {1}, {4})});
   g.inputs.push_back(value("w", kFloat, {"1"}));
   auto graph = good(model(g));
+  ASSERT_EQ(graph->region(0).arg_count, 2u);
+  const uint32_t x = graph->region(0).args[0], w = graph->region(0).args[1];
+  EXPECT_FALSE(graph->default_of(x));
+  ASSERT_TRUE(graph->default_of(w));
+  EXPECT_EQ(graph->default_of(w)->as<float>()[0], 3.0f);
+  EXPECT_THAT(lines_of(*graph), ElementsAre("y:f32[N,4] = Add(x, w)"));
+
+  auto folded = good(model(g), {{"defaults", "constant"}});
+  EXPECT_EQ(folded->region(0).arg_count, 1u);
+  EXPECT_THAT(lines_of(*folded), ElementsAre("y:f32[N,4] = Add(x, [3])"));
+}
+
+TEST_F(OnnxTest, AnInitializerMakesAnInputOfAnOldFileAWeight) {
+  Graph g = one_node("Add", {}, {"x", "w"}, {floats("w", {1}, {3})});
+  g.inputs.push_back(value("w", kFloat, {"1"}));
+  std::string old = model(g);
+  ASSERT_EQ(old.substr(0, 2), "\x08\x08");  // the IR version
+  old[1] = 3;
+  auto graph = good(old);
   EXPECT_EQ(graph->region(0).arg_count, 1u);
   EXPECT_THAT(lines_of(*graph), ElementsAre("y:f32[N,4] = Add(x, [3])"));
+}
+
+// Exporters leave other sizes behind than those of the tensor.
+TEST_F(OnnxTest, TheSizesOfADefaultAreThoseOfItsTensor) {
+  Graph g = one_node("Add", {}, {"x", "w"}, {floats("w", {4}, {1, 2, 3, 4})});
+  g.inputs.push_back(value("w", kFloat, {"1", "3"}));
+  EXPECT_EQ(type_text(*good(model(g)), 1), "f32[4]");
+  g.inputs.back() = value("w", kFloat, {"M"});
+  EXPECT_EQ(type_text(*good(model(g)), 1), "f32[M]");
+  g.inputs.back() = value("w", kFloat, {}, false);
+  EXPECT_EQ(type_text(*good(model(g)), 1), "f32[w_0]");
+  g.inputs.back() = value("w", kInt64, {"4"});
+  EXPECT_THAT(bad(model(g), REGIE_INVALID_MODEL), HasSubstr("initializer 'w'"));
 }
 
 TEST_F(OnnxTest, NamesAreText) {

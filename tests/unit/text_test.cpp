@@ -46,6 +46,36 @@ TEST(Text, TheExampleOfTheDesign) {
 )rg");
 }
 
+TEST(Text, InputsWithDefaults) {
+  expect_unchanged(
+      R"rg(graph @d(%x: f32[2], %w: f32[N] = f32[2] [1.0, 2.0], %k: i64[] = i64[] 3) -> (%y) {
+  %y: f32[N] = Add(%x, %w)
+}
+)rg");
+  auto g = parse("graph @d(%x: f32[N] = f32[2] [1.0, 2.0], %k: f32[3]) -> (%x) {}", "t.rg");
+  ASSERT_TRUE(g.ok());
+  const uint32_t x = (*g)->region(0).args[0], k = (*g)->region(0).args[1];
+  ASSERT_TRUE((*g)->default_of(x));
+  EXPECT_EQ((*g)->default_of(x)->as<float>()[1], 2.0f);
+  EXPECT_FALSE((*g)->default_of(k));
+  EXPECT_FALSE((*g)->is_constant(x));
+  auto other = parse("graph @d(%x: f32[N] = f32[2] [1.0, 3.0], %k: f32[3]) -> (%x) {}", "t.rg");
+  EXPECT_THAT(same_graph(**g, **other).message(), HasSubstr("the defaults of"));
+}
+
+TEST(Text, OutputsWhoseRankIsTold) {
+  expect_unchanged(
+      R"rg(graph @r(%x: f32[6], %d: i64[2], %z: f32[3]) -> (%x as "y" shaped %d, %z, %x as "again" shaped %d) {
+}
+)rg");
+  auto g = parse("graph @r(%x: f32[6], %d: i64[2], %z: f32[3]) -> (%x shaped %d, %z) {}", "t.rg");
+  ASSERT_TRUE(g.ok());
+  EXPECT_EQ((*g)->region(0).result_count, 3u);
+  EXPECT_EQ((*g)->output_shape(0), 2u);
+  EXPECT_EQ((*g)->output_shape(1), REGIE_NONE);
+  EXPECT_EQ((*g)->region(0).results[2], (*g)->region(0).args[1]);
+}
+
 TEST(Text, Attributes) {
   expect_unchanged(R"rg(graph @a() -> () {
   Op() {a = 1, b = -9223372036854775808, c = 1.0, d = 0.1d, e = 1e-05, f = inf, g = -inf, h = nan, i = -0.0}
@@ -248,6 +278,11 @@ INSTANTIATE_TEST_SUITE_P(
                 "t.rg:1:22: '%x' is defined twice; first in line 1"},
         BadText{"graph @g(%x: f32[2]) -> () {\n %x = Op(%x)\n}", "t.rg:2:2: '%x' is defined twice"},
         BadText{"graph @g(%x: f33[2]) -> () {}", "t.rg:1:14: unknown element type 'f33'"},
+        BadText{"graph @g(%x: f32[2] = f32[3] [1, 2, 3]) -> () {}",
+                "t.rg:1:23: its default is not of its type"},
+        BadText{"graph @g(%x: f32[2] = i32[2] [1, 2]) -> () {}", "t.rg:1:23: its default is not of its type"},
+        BadText{"graph @g(%x: f32[N] = f32[3] [1, 2, 3]) -> () where N in 0..2 {}", "t.rg:1:23: its default"},
+        BadText{"graph @g(%x: f32[2]) -> (%x shaped %x) {}", "t.rg:1:36: dimensions are a list of i64"},
         BadText{"graph @g(%x: f32) -> () {}", "t.rg:1:17: expected '[' and dimensions"},
         BadText{"graph @g(%x: f32[-2]) -> () {}", "t.rg:1:18: a dimension must not be negative"},
         BadText{"graph @g(%x: f32[2,) -> () {}", "t.rg:1:20: expected ',' or ']' after a dimension"},

@@ -12,8 +12,9 @@ namespace {
 
 class Analysis {
  public:
-  Analysis(Context& context, Functions& functions, std::unordered_set<std::string_view>* names)
-      : context_(context), functions_(functions), names_(names) {}
+  Analysis(Context& context, Functions& functions, bool overridable,
+           std::unordered_set<std::string_view>* names)
+      : context_(context), functions_(functions), overridable_(overridable), names_(names) {}
 
   // Recursion over nested subgraphs only: the reader bounds their depth.
   std::unique_ptr<Body> graph(const wire::Graph& proto, const Opsets& opsets, const std::string& prefix,
@@ -21,7 +22,7 @@ class Analysis {
     auto body = std::make_unique<Body>();
     body->proto = &proto;
     body->nodes = functions_.expand(proto.node(), opsets, prefix);
-    definitions(body.get(), prefix);
+    definitions(body.get(), prefix, outermost);
     uses(body.get(), prefix, outermost);
     return body;
   }
@@ -39,7 +40,7 @@ class Analysis {
     return body->definitions.emplace(name, Definition{kind, static_cast<uint32_t>(index)}).second;
   }
 
-  void definitions(Body* body, const std::string& prefix) {
+  void definitions(Body* body, const std::string& prefix, bool outermost) {
     const wire::Graph& g = *body->proto;
     auto initializer = [&](const std::string& name, Definition::Kind kind, int index) {
       place(prefix, "initializer " + quoted(name));
@@ -57,8 +58,11 @@ class Analysis {
       place(prefix, "input " + quoted(name));
       if (name.empty()) context_.invalid("an input has no name");
       if (!inputs.insert(name).second) context_.invalid("there are two inputs of that name");
-      // An initializer of that name is the input's default: the value is a weight then.
-      define(body, name, Definition::kInput, static_cast<size_t>(i));
+      if (define(body, name, Definition::kInput, static_cast<size_t>(i)) || !overridable_ || !outermost)
+        continue;
+      Definition& of_name = body->definitions.at(name);
+      body->defaults.emplace(name, of_name);
+      of_name = {Definition::kInput, static_cast<uint32_t>(i)};
     }
     for (size_t i = 0; i < body->nodes.size(); ++i) {
       const NodeRef& ref = body->nodes[i];
@@ -177,14 +181,16 @@ class Analysis {
 
   Context& context_;
   Functions& functions_;
+  bool overridable_;
   std::unordered_set<std::string_view>* names_;
 };
 
 }  // namespace
 
 std::unique_ptr<Body> analyse(Context& context, Functions& functions, const wire::Model& model,
-                              std::unordered_set<std::string_view>* names) {
-  return Analysis(context, functions, names).graph(model.graph(), functions.model_opsets(), "", true);
+                              bool overridable, std::unordered_set<std::string_view>* names) {
+  return Analysis(context, functions, overridable, names)
+      .graph(model.graph(), functions.model_opsets(), "", true);
 }
 
 }  // namespace regie::onnx

@@ -30,13 +30,16 @@ struct Body {
   std::vector<NodeRef> nodes;   // functions expanded
   std::vector<uint32_t> order;  // topological; the order of the file where that is one
   std::unordered_map<std::string_view, Definition> definitions;
+  // Of inputs that a run may leave out: their initializers, by name.
+  std::unordered_map<std::string_view, Definition> defaults;
   std::vector<std::string_view> captures;  // names from outside, in the order of their first use
   // Subgraphs by node, in the order of its attributes; the name is the attribute's.
   std::map<uint32_t, std::vector<std::pair<std::string, std::unique_ptr<Body>>>> subgraphs;
 };
 
+// `overridable`: an initializer of an input's name is the input's default, not a constant in its place.
 // `names` collects every name of a value. Undefined names are reported for the model's own graph.
 std::unique_ptr<Body> analyse(Context& context, Functions& functions, const wire::Model& model,
-                              std::unordered_set<std::string_view>* names);
+                              bool overridable, std::unordered_set<std::string_view>* names);
 
 }  // namespace regie::onnx

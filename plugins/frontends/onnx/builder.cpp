@@ -53,7 +53,9 @@ std::string full_name(const wire::Node& node) {
 
 void Builder::run() {
   check_versions();
-  body_ = analyse(context_, functions_, model_, &value_names_);
+  // Before IR version 4 every initializer had to be an input, too, and none could be given.
+  const bool overridable = model_.ir_version() >= 4 && !constant_defaults(context_);
+  body_ = analyse(context_, functions_, model_, overridable, &value_names_);
   check_operators();
   const std::vector<Input> inputs = read_inputs(context_, *body_);
   const std::string graph_name = printable(body_->proto->name());
@@ -121,7 +123,7 @@ void Builder::check_operators() {
       std::string text;
       if (!domain.empty()) {
         auto [it, is_new] = extensions.emplace(name, false);
-        if (is_new) it->second = known_extension(*ref.node);
+        if (is_new) it->second = known_extension(*ref.node) || find_operator_of_microsoft(name);
         if (it->second) continue;
         text = name;
       } else if (opset < kOldestOpset || opset > kNewestOpset) {
@@ -175,6 +177,10 @@ void Builder::outputs(const Scope& scope) {
                        std::string(element_name(value(id).type.elem)));
     values.push_back(id);
     names.push_back(sdk::str(v.name()));
+    if (auto it = unranked_.find(id); it != unranked_.end()) {  // its dimensions follow, without a name
+      values.push_back(it->second);
+      names.push_back({});
+    }
   }
   context_.at("", "");
   if (values.empty()) context_.invalid("the model has no outputs");

@@ -1,5 +1,6 @@
 // Builds the graph through the host: model in, calls of regie_import and regie_edit_api out. The checks are
-// in builder.cpp, nodes and regions in nodes.cpp.
+// in builder.cpp, nodes in nodes.cpp, an If in branches.cpp and, where its branches give values of other
+// ranks, ranks.cpp.
 #pragma once
 
 #include <array>
@@ -7,10 +8,12 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "body.h"
@@ -78,8 +81,9 @@ class Builder {
   }
   // A dimension that only the run tells.
   regie_dim late_dim(const std::string& wanted);
-  // Initializers and nodes of a graph; inputs are bound in the scope already.
-  void build(const Body& body, Scope* scope);
+  // Initializers and nodes of a graph; inputs are bound in the scope already. `any_rank`: an output may be
+  // one whose rank the run tells (unranked).
+  void build(const Body& body, Scope* scope, bool any_rank = true);
   // What the condition of an If is at these shapes, where it is known.
   std::optional<bool> known_condition(uint32_t id) const;
   // `condition`: of which the run has to see that it chooses this branch, for the reason `why`; REGIE_NONE:
@@ -97,14 +101,36 @@ class Builder {
   void check_versions();
   void check_operators();
   bool known_extension(const wire::Node& node) const;
-  bool build_branch(const Scope& scope, const Body& branch, const NodeRef& ref, size_t which,
-                    const std::vector<std::string_view>& captures, const std::vector<regie_type>& types,
-                    std::vector<uint32_t>* results);
-  // Whether what this builds can be; if not, all regions that it has opened are thrown away.
+  // Whether what this builds can be; if not, all regions that it has opened are thrown away. What the host
+  // says is of types and shapes; what the file itself has wrong is said at once, but where a rank is only
+  // tried
+  // (`own_words`).
   template <class F>
-  bool possible(F&& build);
+  bool possible(F&& build, bool own_words = false);
   std::array<const Body*, 2> bodies(const NodeRef& ref, uint32_t node_index, const Body& body);
   void translate(Scope* scope, uint32_t index, const Body& body);
+  void initializers(const Body& body, Scope* scope);
+
+  // ranks.cpp
+  struct Rest;
+  struct Place;
+  struct Captures;
+  struct Split {
+    size_t lower;  // the branch that is read if only one can be
+    uint32_t condition;
+    std::string why;              // the other one is not
+    std::optional<size_t> taken;  // known to be
+  };
+  bool capture(const Scope& scope, std::string_view name, Captures* to) const;  // false: a sequence
+  void read_all(const Body& body, Scope* scope);
+  // Gives what `place` wants.
+  std::vector<uint32_t> read_nodes(const Body& body, Scope* scope, std::span<const uint32_t> nodes,
+                                   const Place& place);
+  std::vector<uint32_t> split(const Body& body, Scope* scope, uint32_t node_index,
+                              std::span<const uint32_t> after, const Place& place);
+  std::vector<uint32_t> read_lower(const Body& body, Scope* scope, uint32_t node_index,
+                                   std::span<const uint32_t> after, const Split& split, const Place& place);
+  std::pair<uint32_t, uint32_t> without_rank(const NodeRef& ref, std::string_view name, uint32_t value);
   void outputs(const Scope& scope);
 
   Context& context_;
@@ -115,6 +141,31 @@ class Builder {
   std::deque<Sequence> sequences_;
   std::unique_ptr<Body> body_;
   size_t open_regions_ = 0;
+  // Values whose rank the run tells, as a list of their elements: their dimensions. Only outputs of the model
+  // and of branches are such.
+  std::unordered_map<uint32_t, uint32_t> unranked_;
+  std::optional<Split> split_;  // the If that was read last gives other ranks
+  bool any_rank_ = true;
+  uint64_t again_ = 0;  // nodes that were read in branches of others
 };
+
+template <class F>
+bool Builder::possible(F&& build, bool own_words) {
+  const size_t open = open_regions_;
+  const auto cannot = [](regie_status code) {
+    return code == REGIE_INVALID_MODEL || code == REGIE_UNSUPPORTED;
+  };
+  try {
+    build();
+    return true;
+  } catch (const HostFailure& f) {
+    if (!cannot(f.code)) throw;
+  } catch (const sdk::Failure& f) {
+    if (!own_words || !cannot(f.code)) throw;
+  }
+  while (open_regions_ > open) abandon_region();
+  split_.reset();
+  return false;
+}
 
 }  // namespace regie::onnx

@@ -11,6 +11,8 @@ namespace regie::onnx {
 
 namespace {
 
+constexpr std::string_view kDefaults = "defaults";
+
 // A dimension: a number, or a symbol by the name that the file or the option gives it.
 struct Dimension {
   std::optional<int64_t> number;
@@ -81,9 +83,10 @@ class Reader {
       if (body_.definitions.at(v.name()).kind == Definition::kInput) declare(v);
     const regie_config* options = context_.import->options;
     for (uint32_t i = 0; options && i < options->count; ++i) {
+      if (sdk::sv(options->settings[i].key) == kDefaults) continue;
       if (sdk::sv(options->settings[i].key) != "shape")
         bad_option(context_, "option " + quoted(sdk::sv(options->settings[i].key)) +
-                                 " is not one of ONNX models; known: shape");
+                                 " is not one of ONNX models; known: shape, defaults");
       apply(parse_setting(context_, sdk::sv(options->settings[i].value)));
     }
     std::vector<Input> out;
@@ -123,7 +126,25 @@ class Reader {
       }
       d.dims.push_back(std::move(dim));
     }
+    if (auto it = body_.defaults.find(v.name()); it != body_.defaults.end()) agree(it->second, &d);
     inputs_.push_back(std::move(d));
+  }
+
+  // The initializer of an input is what counts: exporters leave other sizes behind.
+  void agree(const Definition& initializer, Declared* d) {
+    const wire::Graph& g = *body_.proto;
+    const int at = static_cast<int>(initializer.index);
+    const bool sparse = initializer.kind == Definition::kSparse;
+    const auto& dims = sparse ? g.sparse_initializer(at).dims() : g.initializer(at).dims();
+    if (!d->ranked || static_cast<int>(d->dims.size()) != dims.size()) {
+      d->dims.clear();
+      for (int i = 0; i < dims.size(); ++i)
+        d->dims.push_back(d->ranked ? Dimension{dims[i], {}}
+                                    : Dimension{{}, std::string(d->name) + "_" + std::to_string(i)});
+      d->ranked = true;
+    }
+    for (int i = 0; i < dims.size(); ++i)
+      if (auto& number = d->dims[static_cast<size_t>(i)].number) number = dims[i];
   }
 
   void apply(const Setting& setting) {
@@ -206,6 +227,18 @@ class Reader {
 };
 
 }  // namespace
+
+bool constant_defaults(const Context& context) {
+  const regie_config* options = context.import->options;
+  bool constant = false;
+  for (uint32_t i = 0; options && i < options->count; ++i) {
+    if (sdk::sv(options->settings[i].key) != kDefaults) continue;
+    constant = sdk::sv(options->settings[i].value) == "constant";
+    if (!constant && sdk::sv(options->settings[i].value) != "input")
+      bad_option(context, "option 'defaults' is constant or input");
+  }
+  return constant;
+}
 
 std::vector<Input> read_inputs(Context& context, const Body& body) { return Reader(context, body).read(); }
 

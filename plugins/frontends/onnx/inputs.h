@@ -19,7 +19,10 @@ struct Input {
   std::vector<regie_dim> dims;
 };
 
-// The inputs that must be given at run time, in the model's order, with all of their dimensions: numbers, or
+// Whether the option "defaults" says that inputs with an initializer are constants.
+bool constant_defaults(const Context& context);
+
+// The inputs that may be given at run time, in the model's order, with all of their dimensions: numbers, or
 // symbols of the import's table (named as in the file, or "<input>_<axis>").
 std::vector<Input> read_inputs(Context& context, const Body& body);
 

@@ -119,7 +119,7 @@ void LoopRegion::bind(const std::string& name, uint32_t value) {
 }
 
 std::vector<uint32_t> LoopRegion::build() {
-  builder_.build(body_, &inner_);
+  builder_.build(body_, &inner_, false);
   context_.at(ref_.name, ref_.node->op_type());
   std::vector<uint32_t> results;
   for (const wire::ValueInfo& v : body_.proto->output()) {
@@ -210,16 +210,17 @@ uint32_t length_of(Translation& t, uint32_t value, int64_t axis) {
 
 }  // namespace
 
-ScanNode scan_node(Builder& builder, Translation& t, const Scope& scope, const Body& outer, uint32_t index) {
+ScanNode scan_node(Builder& builder, Translation& t, const Scope& scope, const Body& outer, uint32_t index,
+                   const std::vector<uint32_t>& operands) {
   Context& context = t.context;
   const wire::Node& node = *t.ref.node;
   const Body& body = LoopRegion::body_of(context, outer, index);
   const wire::Graph& graph = *body.proto;
   const int64_t given = t.attributes.take_integer("num_scan_inputs", 0);
-  if (given < 1 || given > node.input_size())
+  if (given < 1 || given > static_cast<int64_t>(operands.size()))
     context.invalid("num_scan_inputs is " + std::to_string(given) + ", and the node has " +
                     std::to_string(node.input_size()) + " inputs");
-  const auto scanned = static_cast<size_t>(given), states = static_cast<size_t>(node.input_size()) - scanned;
+  const auto scanned = static_cast<size_t>(given), states = operands.size() - scanned;
   if (static_cast<size_t>(graph.input_size()) != states + scanned)
     context.invalid("its body has " + std::to_string(graph.input_size()) + " inputs, the node " +
                     std::to_string(node.input_size()));
@@ -236,13 +237,13 @@ ScanNode scan_node(Builder& builder, Translation& t, const Scope& scope, const B
 
   LoopRegion region(builder, scope, outer, index, body);
   for (size_t i = 0; i < states + scanned; ++i)
-    if (t.operand(i) == REGIE_NONE) context.invalid("input " + std::to_string(i) + " is missing");
-  for (size_t i = 0; i < states; ++i) region.carry(t.operand(i), graph.input(static_cast<int>(i)).name());
+    if (operands[i] == REGIE_NONE) context.invalid("input " + std::to_string(i) + " is missing");
+  for (size_t i = 0; i < states; ++i) region.carry(operands[i], graph.input(static_cast<int>(i)).name());
   uint32_t trips = REGIE_NONE, last = REGIE_NONE;
   int64_t length = -1;
   std::vector<size_t> places;
   for (size_t k = 0; k < scanned; ++k) {
-    const uint32_t value = t.operand(states + k);
+    const uint32_t value = operands[states + k];
     const Translation::Type type = t.type(value);
     axes[k] = normal_axis(t, axes[k], type.rank, "scan_input_axes:");
     if (k == 0) trips = length_of(t, value, axes[0]);
@@ -252,7 +253,7 @@ ScanNode scan_node(Builder& builder, Translation& t, const Scope& scope, const B
                         " slices");
       length = d;
     }
-    places.push_back(region.capture(value, node.input(static_cast<int>(states + k))));
+    places.push_back(region.capture(value, node.input(node.input_size() - static_cast<int>(scanned - k))));
     if (directions[k] != 0 && last == REGIE_NONE)
       last = t.make("Sub", {trips, t.constant(integer(1), "one")});
   }
@@ -273,7 +274,7 @@ ScanNode scan_node(Builder& builder, Translation& t, const Scope& scope, const B
         at = backwards;
       }
       const uint32_t whole =
-          places[k] == LoopRegion::kDirect ? t.operand(states + k) : region.argument(2 + places[k]);
+          places[k] == LoopRegion::kDirect ? operands[states + k] : region.argument(2 + places[k]);
       region.bind(graph.input(static_cast<int>(states + k)).name(),
                   t.make("Gather", {whole, at}, {Attribute::integer("axis", axes[k])}));
     }

@@ -79,6 +79,8 @@ struct ScanNode {
 };
 
 LoopNode loop_node(Builder& builder, Translation& t, const Scope& scope, const Body& outer, uint32_t index);
-ScanNode scan_node(Builder& builder, Translation& t, const Scope& scope, const Body& outer, uint32_t index);
+// `operands`: states and what is scanned, which are the node's last inputs.
+ScanNode scan_node(Builder& builder, Translation& t, const Scope& scope, const Body& outer, uint32_t index,
+                   const std::vector<uint32_t>& operands);
 
 }  // namespace regie::onnx

@@ -72,30 +72,10 @@ class NodeTranslation final : public Translation {
     finish("Loop", loop.operands, {Attribute::integer("carried", loop.carried)}, {loop.region}, loop.results);
   }
   void finish_scan() override {
-    const ScanNode scan = scan_node(builder_, *this, *scope_, body_, index_);
-    const size_t count = scan.loop.results, states = static_cast<size_t>(scan.loop.carried);
-    std::vector<regie_str> names(count);
-    std::vector<uint8_t> omitted(count);
-    std::vector<uint32_t> results(count, REGIE_NONE), last;
-    for (size_t i = 0; i < count; ++i) {
-      omitted[i] = !output_wanted(static_cast<int>(i));
-      const bool arranged = i >= states && (scan.axes[i - states] != 0 || scan.directions[i - states] != 0);
-      if (!omitted[i])
-        names[i] =
-            sdk::str(arranged ? builder_.fresh_name(ref.node->output(static_cast<int>(i)) + "_collected")
-                              : std::string_view(ref.node->output(static_cast<int>(i))));
-    }
-    builder_.node("Loop", ref, scan.loop.operands, {Attribute::integer("carried", scan.loop.carried)},
-                  {scan.loop.region}, names, omitted, results.data());
-    for (size_t i = 0; i < count; ++i) {
-      if (omitted[i]) continue;
-      uint32_t value = results[i];
-      const std::string& name = ref.node->output(static_cast<int>(i));
-      if (i >= states)
-        if (const auto last = scan.arrangement(*this, i - states, value))
-          builder_.node(last->op, ref, last->in, last->attributes, {}, {sdk::str(name)}, {0}, &value);
-      builder_.bind(scope_, name, value);
-    }
+    if (opset < 9) return finish_scan_of_8();
+    const std::vector<uint32_t> results = scan_results(operands, true);
+    for (size_t i = 0; i < results.size(); ++i)
+      if (results[i] != REGIE_NONE) builder_.bind(scope_, ref.node->output(static_cast<int>(i)), results[i]);
   }
   void finish_constant() override {
     if (ref.node->output_size() != 1 || ref.node->output(0).empty())
@@ -110,6 +90,75 @@ class NodeTranslation final : public Translation {
   }
 
  private:
+  // A value for each output of a Scan, REGIE_NONE for those that nobody wants; `named` after the node's
+  // outputs.
+  std::vector<uint32_t> scan_results(const std::vector<uint32_t>& in, bool named) {
+    const ScanNode scan = scan_node(builder_, *this, *scope_, body_, index_, in);
+    const size_t count = scan.loop.results, states = static_cast<size_t>(scan.loop.carried);
+    std::vector<regie_str> names(count);
+    std::vector<uint8_t> omitted(count);
+    std::vector<uint32_t> results(count, REGIE_NONE);
+    for (size_t i = 0; i < count; ++i) {
+      omitted[i] = !output_wanted(static_cast<int>(i));
+      if (omitted[i]) continue;
+      const std::string& name = ref.node->output(static_cast<int>(i));
+      const bool arranged = i >= states && (scan.axes[i - states] != 0 || scan.directions[i - states] != 0);
+      names[i] =
+          sdk::str(arranged || !named ? builder_.fresh_name(name + "_collected") : std::string_view(name));
+    }
+    builder_.node("Loop", ref, scan.loop.operands, {Attribute::integer("carried", scan.loop.carried)},
+                  {scan.loop.region}, names, omitted, results.data());
+    for (size_t i = states; i < count; ++i) {
+      if (omitted[i]) continue;
+      const auto last = scan.arrangement(*this, i - states, results[i]);
+      if (!last) continue;
+      const std::string& name = ref.node->output(static_cast<int>(i));
+      const regie_str given =
+          sdk::str(named ? std::string_view(name) : builder_.fresh_name(name + "_arranged"));
+      builder_.node(last->op, ref, last->in, last->attributes, {}, {given}, {0}, &results[i]);
+    }
+    return results;
+  }
+
+  // Everything has an axis of batches in front, and each batch is scanned on its own.
+  void finish_scan_of_8() {
+    constexpr int64_t kMostBatches = 64;
+    if (operand(0) != REGIE_NONE)
+      context.unsupported(
+          "a Scan of operator set 8 with lengths of sequences is not supported; convert the model to "
+          "operator set 9 or later");
+    if (operands.size() < 2) context.invalid("nothing is scanned");
+    const Type first = type(operands.back());
+    const int64_t batches = first.rank > 0 ? first.dims[0] : -1;
+    if (batches < 1 || batches > kMostBatches)
+      context.unsupported("a Scan of operator set 8 needs a known number of batches, up to " +
+                          std::to_string(kMostBatches) + "; convert the model to operator set 9 or later");
+    if (auto directions = attributes.take_integers("directions"))
+      attributes.add(Attribute::list("scan_input_directions", *directions));
+    const Attributes kept = attributes;
+    std::vector<std::vector<uint32_t>> parts;  // by output
+    for (int64_t batch = 0; batch < batches; ++batch) {
+      attributes = kept;
+      std::vector<uint32_t> in;
+      for (size_t i = 1; i < operands.size(); ++i)
+        in.push_back(make("Gather", {operands[i], constant(integer(batch), "batch")},
+                          {Attribute::integer("axis", 0)}));
+      const std::vector<uint32_t> results = scan_results(in, false);
+      parts.resize(results.size());
+      for (size_t i = 0; i < results.size(); ++i)
+        if (results[i] != REGIE_NONE)
+          parts[i].push_back(make("Unsqueeze", {results[i], constant(integers({0}), "batches")}, {}));
+    }
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (parts[i].empty()) continue;
+      const std::string& name = ref.node->output(static_cast<int>(i));
+      uint32_t whole = REGIE_NONE;
+      builder_.node("Concat", ref, parts[i], {Attribute::integer("axis", 0)}, {}, {sdk::str(name)}, {0},
+                    &whole);
+      builder_.bind(scope_, name, whole);
+    }
+  }
+
   void finish(std::string_view op, const std::vector<uint32_t>& in, const std::vector<Attribute>& attrs,
               const std::vector<uint32_t>& regions, size_t count) {
     std::vector<regie_str> names(count);
@@ -240,28 +289,44 @@ void Builder::bind(Scope* scope, std::string_view name, uint32_t value) {
   scope->values.emplace(name, value);
 }
 
-void Builder::build(const Body& body, Scope* scope) {
+void Builder::initializers(const Body& body, Scope* scope) {
   const wire::Graph& g = *body.proto;
   auto weight = [&](const std::string& name, auto&& read) {
-    if (!body.definitions.at(name).used) return;
+    const Definition& definition = body.definitions.at(name);
+    const bool is_default = definition.kind == Definition::kInput;
+    if (!definition.used && !is_default) return;
     context_.at("initializer " + quoted(name), "");
     context_.place.clear();  // the reader's messages name the tensor; the host's need the place
-    bind(scope, name, constant(REGIE_VALUE_WEIGHT, read("initializer " + quoted(name)), name));
+    // One of an input's name is that input's default: the input itself comes back.
+    const uint32_t made = constant(REGIE_VALUE_WEIGHT, read("initializer " + quoted(name)), name);
+    if (!is_default) bind(scope, name, made);
   };
   for (const wire::Tensor& t : g.initializer())
     weight(t.name(), [&](const std::string& what) { return read_tensor(context_, t, what); });
   for (const wire::SparseTensor& t : g.sparse_initializer())
     weight(t.values().name(), [&](const std::string& what) { return read_sparse(context_, t, what); });
-  for (uint32_t i : body.order) translate(scope, i, body);
+}
+
+void Builder::build(const Body& body, Scope* scope, bool any_rank) {
+  struct Restore {
+    bool& to;
+    bool was;
+    ~Restore() { to = was; }
+  } restore{any_rank_, any_rank_};
+  any_rank_ = any_rank;
+  initializers(body, scope);
+  read_all(body, scope);
 }
 
 void Builder::translate(Scope* scope, uint32_t index, const Body& body) {
   const NodeRef& ref = body.nodes[index];
   const std::string name = full_name(*ref.node);
   context_.at(ref.name, name);
-  const bool extension = !domain_of(ref.node->domain()).empty();
+  bool extension = !domain_of(ref.node->domain()).empty();
   const int64_t opset = ref.opsets->find(ref.node->domain());
   const Operator* op = extension ? nullptr : find_operator(name);
+  if (extension && !known_extension(*ref.node)) op = find_operator_of_microsoft(name);
+  extension = !op;
   const Form* form = op ? form_at(*op, opset) : nullptr;
 
   // Before the host is asked to make them: what it refuses in a branch may only mean that it is not taken.
@@ -301,159 +366,6 @@ void Builder::translate(Scope* scope, uint32_t index, const Body& body) {
   t.attributes.take(
       "consumed_inputs");  // of operator set 1: which inputs may be overwritten, no more than a hint
   form->translate(t);
-}
-
-namespace {
-constexpr const char* kBranches[2] = {"then_branch", "else_branch"};
-}
-
-std::optional<bool> Builder::known_condition(uint32_t id) const {
-  if (id == REGIE_NONE) return std::nullopt;
-  const regie_value& v = value(id);
-  if (v.type.elem != REGIE_BOOL) return std::nullopt;
-  if (is_constant(id) && v.data && v.data->data && v.data->bytes == 1)
-    return *static_cast<const uint8_t*>(v.data->data) != 0;
-  // An expression may still be anything.
-  if (v.content && v.content_count == 1 && v.content[0] >= 0) return v.content[0] != 0;
-  return std::nullopt;
-}
-
-std::array<const Body*, 2> Builder::bodies(const NodeRef& ref, uint32_t node_index, const Body& body) {
-  std::array<const Body*, 2> branches{nullptr, nullptr};
-  if (auto it = body.subgraphs.find(node_index); it != body.subgraphs.end()) {
-    for (const auto& [name, child] : it->second) {
-      const int which = name == kBranches[0] ? 0 : name == kBranches[1] ? 1 : -1;
-      if (which < 0 || branches[which])
-        context_.invalid("an If has the attributes then_branch and else_branch once each, this has " +
-                         quoted(name) + (which < 0 ? "" : " twice"));
-      branches[which] = child.get();
-    }
-  }
-  if (ref.node->attribute_size() != 2 || !branches[0] || !branches[1])
-    context_.invalid("an If has the attributes then_branch and else_branch, and no other");
-  for (int which = 0; which < 2; ++which) {
-    const Body& branch = *branches[static_cast<size_t>(which)];
-    if (branch.proto->input_size() != 0)
-      context_.invalid(std::string(kBranches[which]) + " has inputs; the branches of an If have none");
-    if (branch.proto->output_size() != ref.node->output_size())
-      context_.invalid(std::string(kBranches[which]) + " has " + std::to_string(branch.proto->output_size()) +
-                       " outputs, the node has " + std::to_string(ref.node->output_size()));
-  }
-  return branches;
-}
-
-// The nodes of the branch in the place of the If.
-void Builder::take_branch(Scope* scope, uint32_t node_index, const Body& body, size_t which,
-                          uint32_t condition, const std::string& why) {
-  const NodeRef& ref = body.nodes[node_index];
-  const Body& branch = *bodies(ref, node_index, body)[which];
-  Scope inner{scope, {}};
-  build(branch, &inner);
-  context_.at(ref.name, ref.node->op_type());
-  std::vector<uint32_t> results;
-  for (int i = 0; i < branch.proto->output_size(); ++i) {
-    uint32_t value = inner.find(branch.proto->output(i).name());
-    if (condition != REGIE_NONE && !ref.node->output(i).empty()) {
-      const std::vector<Attribute> attributes{
-          Attribute::integer("expected", which == 0),
-          Attribute::text("message", std::string("the model was read for ") + kBranches[which] + " of " +
-                                         quoted(ref.name) + ", but the run chooses " + kBranches[1 - which] +
-                                         ": " + why)};
-      node("regie.Require", ref, {value, condition}, attributes, {}, {sdk::str(ref.node->output(i))}, {0},
-           &value);
-    }
-    results.push_back(value);
-  }
-  bind(scope, ref, results);
-}
-
-template <class F>
-bool Builder::possible(F&& build) {
-  const size_t open = open_regions_;
-  // What the host says is of types and shapes; what the file itself has wrong is said at once.
-  try {
-    build();
-    return true;
-  } catch (const HostFailure& f) {
-    if (f.code != REGIE_INVALID_MODEL && f.code != REGIE_UNSUPPORTED) throw;
-    while (open_regions_ > open) abandon_region();
-    return false;
-  }
-}
-
-// Both branches get all captures as arguments, in one order; constants of the graphs around them are read
-// directly. A branch that cannot be at these shapes need not be taken, and where branches give values of
-// other ranks, of which the graph knows one, the run must choose that one.
-std::vector<uint32_t> Builder::branches(Scope* scope, uint32_t node_index, const Body& body,
-                                        std::vector<uint32_t>* operands) {
-  const NodeRef& ref = body.nodes[node_index];
-  const std::array<const Body*, 2> branches = bodies(ref, node_index, body);
-  std::vector<std::string_view> captures;
-  for (const Body* branch : branches)
-    for (std::string_view name : branch->captures) {
-      const uint32_t v = scope->find(name);
-      if (is_sequence(v))
-        context_.unsupported("its branch reads the sequence " + quoted(name) +
-                             "; sequences do not enter branches");
-      if (is_constant(v) || std::find(captures.begin(), captures.end(), name) != captures.end()) continue;
-      captures.push_back(name);
-      operands->push_back(v);
-    }
-  // Types as they stand now; the dimensions are copied, as the host's belong to it.
-  std::vector<regie_type> types;
-  std::vector<std::vector<regie_dim>> dims;
-  std::vector<regie_str> names;
-  for (size_t i = 0; i < captures.size(); ++i) {
-    regie_type type = value((*operands)[i + 1]).type;
-    if (type.rank < 0)
-      context_.unsupported("the shape of the captured value " + quoted(captures[i]) + " is not known");
-    dims.emplace_back(type.dims, type.dims + type.rank);
-    type.dims = dims.back().data();
-    types.push_back(type);
-    names.push_back(sdk::str(captures[i]));
-  }
-
-  const uint32_t condition = operands->at(0);
-  std::vector<uint32_t> regions, results[2];
-  for (size_t which = 0; which < 2; ++which) {
-    const bool can_be = possible([&] {
-      std::vector<uint32_t> args(captures.size());
-      regions.push_back(open_region(kBranches[which], types, names, args.data()));
-      Scope inner{scope, {}};
-      for (size_t i = 0; i < captures.size(); ++i) inner.values.emplace(captures[i], args[i]);
-      build(*branches[which], &inner);
-      for (const wire::ValueInfo& v : branches[which]->proto->output()) {
-        results[which].push_back(inner.find(v.name()));
-        if (is_sequence(results[which].back()))
-          context_.unsupported("the result " + quoted(v.name()) + " of " + kBranches[which] +
-                               " is a sequence; branches give tensors");
-      }
-      context_.at(ref.name, ref.node->op_type());
-    });
-    if (!can_be) {
-      // What is wrong with it is said if the other one cannot be, either.
-      if (!possible([&] {
-            take_branch(scope, node_index, body, 1 - which, condition,
-                        "that cannot be at the shapes it was compiled for");
-          }))
-        take_branch(scope, node_index, body, which);
-      return {};
-    }
-    if (which == 1)
-      for (size_t i = 0; i < results[0].size(); ++i) {
-        const regie_type &a = value(results[0][i]).type, &b = value(results[1][i]).type;
-        if (a.rank == b.rank || a.container != REGIE_TENSOR || b.container != REGIE_TENSOR) continue;
-        // "Squeeze if the dimension is one" is what exporters make of a squeeze.
-        const size_t lower = a.rank < b.rank ? 0 : 1;
-        abandon_region();
-        take_branch(scope, node_index, body, lower, condition,
-                    "its output " + quoted(ref.node->output(static_cast<int>(i))) +
-                        " would have another rank; compile for other shapes");
-        return {};
-      }
-    close_region(results[which]);
-  }
-  return regions;
 }
 
 }  // namespace regie::onnx

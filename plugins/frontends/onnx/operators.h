@@ -1,7 +1,8 @@
 // The operators that the frontend knows: their versions, what they take in each, and how each becomes
 // canonical (ONNX's operators as of operator set 21). A table, in operators.cpp; the functions are in
-// translate.cpp, for pictures in translate_pictures.cpp, for operator sets 1 to 6 in translate_old.cpp, and
-// for withdrawn ones in translate_withdrawn.cpp.
+// translate.cpp, for pictures in translate_pictures.cpp, for operator sets 1 to 6 in translate_old.cpp, for
+// withdrawn ones in translate_withdrawn.cpp, and for the quantised ones of com.microsoft, with a table of
+// their own, in translate_microsoft.cpp.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +41,8 @@ struct Operator {
 constexpr int kAnyNumber = INT32_MAX;
 
 const Operator* find_operator(std::string_view name);
+// Of "com.microsoft.QLinearAdd" and its like (translate_microsoft.cpp).
+const Operator* find_operator_of_microsoft(std::string_view name);
 // The form at an operator set; NULL if the operator came later or if its form then is not supported.
 const Form* form_at(const Operator& op, int64_t opset);
 // The version that made the operator, e.g. 14.

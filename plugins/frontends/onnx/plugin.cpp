@@ -9,7 +9,7 @@ namespace {
 using regie::sdk::lit;
 
 const regie_frontend_info kInfo[] = {
-    {lit("onnx"), lit("ONNX models, operator sets 7 to 28, as the canonical operators at revision 21"),
+    {lit("onnx"), lit("ONNX models, operator sets 1 to 28, as the canonical operators at revision 21"),
      lit(".onnx .pb")}};
 
 uint32_t probe(uint32_t, regie_str path, const void* head, uint64_t head_size, uint64_t file_size) {

@@ -391,12 +391,7 @@ void constant(Translation& t) { t.finish_constant(); }
 
 void branches(Translation& t) { t.finish_if(); }
 void loop(Translation& t) { t.finish_loop(); }
-void scan_of_8(Translation& t) {
-  t.context.unsupported(
-      "Scan of operator set 8 goes over batches, each of a length of its own, and is not supported; convert "
-      "the "
-      "model to operator set 9 or later");
-}
+void scan_of_8(Translation& t) { t.finish_scan(); }
 void scan(Translation& t) { t.finish_scan(); }
 
 }  // namespace regie::onnx

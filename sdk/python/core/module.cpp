@@ -48,11 +48,15 @@ class Port {
   const std::string& name() const { return name_; }
   std::string dtype() const { return name_of(elem_); }
   nb::object shape() const;
-  std::string text() const { return "Port(" + name_ + ": " + dtype() + dims_text_ + ")"; }
+  bool optional() const { return optional_; }
+  std::string text() const {
+    return "Port(" + name_ + ": " + dtype() + dims_text_ + (optional_ ? ", optional)" : ")");
+  }
 
  private:
   std::string name_, dims_text_;
   regie_elem elem_;
+  bool optional_, any_rank_;
   std::vector<int64_t> dims_;
 };
 
@@ -76,11 +80,16 @@ std::vector<std::string> parts(std::string_view text) {
 }
 
 Port::Port(const regie_port& port)
-    : name_(port.name), dims_text_(port.dims_text ? port.dims_text : ""), elem_(port.elem) {
+    : name_(port.name),
+      dims_text_(port.dims_text ? port.dims_text : ""),
+      elem_(port.elem),
+      optional_(port.default_value != nullptr) {
+  any_rank_ = port.rank < 0;
   if (port.rank > 0) dims_.assign(port.dims, port.dims + port.rank);
 }
 
 nb::object Port::shape() const {
+  if (any_rank_) return nb::none();
   const std::vector<std::string> texts = parts(dims_text_);
   nb::object out = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(dims_.size())));
   for (size_t i = 0; i < dims_.size(); ++i) {
@@ -101,7 +110,7 @@ class Model {
     for (const regie_port& p : in_) in_names_.push_back(nb::str(p.name));
     for (const regie_port& p : out_) {
       out_names_.push_back(nb::str(p.name));
-      bool fixed = has_own_bytes(p.elem);
+      bool fixed = has_own_bytes(p.elem) && p.rank >= 0;
       for (int32_t k = 0; k < p.rank; ++k) fixed = fixed && p.dims[k] >= 0;
       out_fixed_.push_back(fixed);
     }
@@ -113,10 +122,15 @@ class Model {
     arguments.reserve(in_.size());
     for (size_t i = 0; i < in_.size(); ++i) {
       PyObject* value = PyDict_GetItemWithError(feeds.ptr(), in_names_[i].ptr());
-      if (!value) missing(in_[i].name);
-      inputs.push_back(arguments.emplace_back(in_[i], nb::handle(value)).tensor());
+      if (value) {
+        inputs.push_back(arguments.emplace_back(in_[i], nb::handle(value)).tensor());
+      } else if (in_[i].default_value) {
+        inputs.emplace_back();
+      } else {
+        missing(in_[i].name);
+      }
     }
-    if (feeds.size() != in_.size()) surplus(feeds);
+    if (feeds.size() != arguments.size()) surplus(feeds);
     const std::vector<bool> chosen = choose(wanted);
     api::Session& session = this->session();
     api::Context context = unlocked([&] { return session.acquire(); });
@@ -224,6 +238,7 @@ NB_MODULE(_core, m) {
       .def_prop_ro("name", &Port::name)
       .def_prop_ro("dtype", &Port::dtype)
       .def_prop_ro("shape", &Port::shape)
+      .def_prop_ro("optional", &Port::optional)
       .def("__repr__", &Port::text);
   nb::class_<Model>(m, "Model")
       .def("run", &Model::run, nb::arg("inputs"), nb::arg("outputs") = nb::none())

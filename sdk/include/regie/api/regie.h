@@ -36,7 +36,7 @@ typedef struct regie_option {
 } regie_option;
 
 /* Name, type and dimensions of an input or output; a dimension < 0 is symbolic: see `dims_text`, e.g.
- * "[N,1,8,8]". */
+ * "[N,1,8,8]". Rank -1, "[*]": an output whose rank each run tells. */
 typedef struct regie_port {
   const char* name;
   regie_elem elem;
@@ -44,6 +44,8 @@ typedef struct regie_port {
   const int64_t* dims;
   const char* dims_text;
   const int64_t* reference_dims; /* the sizes that the model was planned for: no dimension is symbolic here */
+  const regie_tensor*
+      default_value; /* of an input that a run need not give; NULL: it must. The model's own */
 } regie_port;
 
 REGIE_API const char* regie_version(void);
@@ -56,7 +58,8 @@ REGIE_API void regie_set_log_level(regie_log_level least);
  * stage), plugin-path, set ("key=value", may be repeated: an option of a pass, "pass.key=value"), cache (off,
  * read or on: a model that was compiled before from the same in every respect is not compiled again; without
  * it as the variable REGIE_CACHE says, else on if cache-dir or REGIE_CACHE_DIR names a folder), cache-dir,
- * cache-size ("4G"). */
+ * cache-size ("4G"), fold-defaults (1: an input that the model has a value for is a constant, and no input).
+ */
 REGIE_API regie_status regie_compile_file(const char* path, const regie_option* options, size_t option_count,
                                           regie_model** model);
 /* The same from bytes; `name` stands in messages, external files are looked for beside it. */
@@ -90,10 +93,10 @@ REGIE_API void regie_session_release(regie_session* session);
 REGIE_API regie_status regie_context_acquire(regie_session* session, regie_context** context);
 REGIE_API void regie_context_release(regie_context* context); /* back to the session's pool */
 
-/* `inputs` in the model's order. `outputs`: elements with data NULL are set to memory of the context, valid
- * until its next run or release; with data set, `bytes` is the room there is, and dims, rank and bytes are
- * set to what was written. After REGIE_TIMEOUT the device may still use inputs and outputs until the
- * context's next run or release. */
+/* `inputs` in the model's order; one with a default and elem REGIE_ELEM_UNKNOWN is not given. `outputs`:
+ * elements with data NULL are set to memory of the context, valid until its next run or release; with data
+ * set, `bytes` is the room there is, and dims, rank and bytes are set to what was written. After
+ * REGIE_TIMEOUT the device may still use inputs and outputs until the context's next run or release. */
 REGIE_API regie_status regie_run(regie_context* context, const regie_tensor* inputs, size_t input_count,
                                  regie_tensor* outputs, size_t output_count);
 /* JSON: runs, shapes prepared, why the last preparation was needed. Valid until the context's next call. */

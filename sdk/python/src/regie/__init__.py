@@ -46,7 +46,8 @@ class Model:
 
     @property
     def inputs(self) -> list[Port]:
-        """Name, dtype and shape of each input; a symbolic dimension is its expression as a string."""
+        """Name, dtype and shape of each input; a symbolic dimension is its expression as a string. A run may leave out an
+        input that is `optional`: the model has a value for it."""
         return self._core.inputs
 
     @property
@@ -99,7 +100,8 @@ def compile(model: Any, *, target: str = "host_cpu", pipeline: str | None = None
     threads: width of the kernels, at compile time and in runs.
     settings: {"pass.option": value}, as `regie compile --set`.
     name: what messages call a model that has no path; external data is looked for beside it.
-    options: others of the embedding API: dump, verify, plugin_path, cache ("off", "read", "on"), cache_dir, cache_size.
+    options: others of the embedding API: dump, verify, plugin_path, cache ("off", "read", "on"), cache_dir, cache_size,
+        fold_defaults (inputs that the model has a value for are constants).
 
     With the cache on (cache="on", a cache_dir, or the variables REGIE_CACHE and REGIE_CACHE_DIR) what was compiled before, from
     the same in every respect, is not compiled again: model.report["cache"] says where it came from, or why it was not known.

@@ -23,6 +23,9 @@ class RegieRep(BackendRep):
         """inputs: arrays in the order of the model's inputs, or by name."""
         if not isinstance(inputs, dict):
             names = [p.name for p in self.model.inputs]
+            required = [p.name for p in self.model.inputs if not p.optional]
+            if len(inputs) == len(required):
+                names = required
             if len(inputs) != len(names):
                 raise ValueError(f"the model has {len(names)} inputs, {len(inputs)} are given")
             inputs = dict(zip(names, inputs))

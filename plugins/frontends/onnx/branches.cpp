@@ -1,0 +1,157 @@
+// An If: the branch that is known to be taken in its place, or both as regions.
+#include <algorithm>
+
+#include "builder.h"
+
+namespace regie::onnx {
+
+namespace {
+constexpr const char* kBranches[2] = {"then_branch", "else_branch"};
+}
+
+std::optional<bool> Builder::known_condition(uint32_t id) const {
+  if (id == REGIE_NONE) return std::nullopt;
+  const regie_value& v = value(id);
+  if (v.type.elem != REGIE_BOOL) return std::nullopt;
+  if (is_constant(id) && v.data && v.data->data && v.data->bytes == 1)
+    return *static_cast<const uint8_t*>(v.data->data) != 0;
+  // An expression may still be anything.
+  if (v.content && v.content_count == 1 && v.content[0] >= 0) return v.content[0] != 0;
+  return std::nullopt;
+}
+
+std::array<const Body*, 2> Builder::bodies(const NodeRef& ref, uint32_t node_index, const Body& body) {
+  std::array<const Body*, 2> branches{nullptr, nullptr};
+  if (auto it = body.subgraphs.find(node_index); it != body.subgraphs.end()) {
+    for (const auto& [name, child] : it->second) {
+      const int which = name == kBranches[0] ? 0 : name == kBranches[1] ? 1 : -1;
+      if (which < 0 || branches[which])
+        context_.invalid("an If has the attributes then_branch and else_branch once each, this has " +
+                         quoted(name) + (which < 0 ? "" : " twice"));
+      branches[which] = child.get();
+    }
+  }
+  if (ref.node->attribute_size() != 2 || !branches[0] || !branches[1])
+    context_.invalid("an If has the attributes then_branch and else_branch, and no other");
+  for (int which = 0; which < 2; ++which) {
+    const Body& branch = *branches[static_cast<size_t>(which)];
+    if (branch.proto->input_size() != 0)
+      context_.invalid(std::string(kBranches[which]) + " has inputs; the branches of an If have none");
+    if (branch.proto->output_size() != ref.node->output_size())
+      context_.invalid(std::string(kBranches[which]) + " has " + std::to_string(branch.proto->output_size()) +
+                       " outputs, the node has " + std::to_string(ref.node->output_size()));
+  }
+  return branches;
+}
+
+// The nodes of the branch in the place of the If.
+void Builder::take_branch(Scope* scope, uint32_t node_index, const Body& body, size_t which,
+                          uint32_t condition, const std::string& why) {
+  const NodeRef& ref = body.nodes[node_index];
+  const Body& branch = *bodies(ref, node_index, body)[which];
+  Scope inner{scope, {}};
+  build(branch, &inner, condition == REGIE_NONE);
+  split_.reset();
+  context_.at(ref.name, ref.node->op_type());
+  std::vector<uint32_t> results;
+  for (const wire::ValueInfo& v : branch.proto->output())
+    if (unranked_.count(inner.find(v.name()))) {
+      // What was read is not used: it is read again, with what follows.
+      split_ = Split{which, condition, why, which};
+      return;
+    }
+  for (int i = 0; i < branch.proto->output_size(); ++i) {
+    uint32_t value = inner.find(branch.proto->output(i).name());
+    if (condition != REGIE_NONE && !ref.node->output(i).empty()) {
+      const std::vector<Attribute> attributes{
+          Attribute::integer("expected", which == 0),
+          Attribute::text("message", std::string("the model was read for ") + kBranches[which] + " of " +
+                                         quoted(ref.name) + ", but the run chooses " + kBranches[1 - which] +
+                                         ": " + why)};
+      node("regie.Require", ref, {value, condition}, attributes, {}, {sdk::str(ref.node->output(i))}, {0},
+           &value);
+    }
+    results.push_back(value);
+  }
+  bind(scope, ref, results);
+}
+
+// Both branches get all captures as arguments, in one order; constants of the graphs around them are read
+// directly. A branch that cannot be at these shapes need not be taken; where branches give values of other
+// ranks, the If is to be split.
+std::vector<uint32_t> Builder::branches(Scope* scope, uint32_t node_index, const Body& body,
+                                        std::vector<uint32_t>* operands) {
+  const NodeRef& ref = body.nodes[node_index];
+  const std::array<const Body*, 2> branches = bodies(ref, node_index, body);
+  std::vector<std::string_view> captures;
+  for (const Body* branch : branches)
+    for (std::string_view name : branch->captures) {
+      const uint32_t v = scope->find(name);
+      if (is_sequence(v))
+        context_.unsupported("its branch reads the sequence " + quoted(name) +
+                             "; sequences do not enter branches");
+      if (is_constant(v) || std::find(captures.begin(), captures.end(), name) != captures.end()) continue;
+      captures.push_back(name);
+      operands->push_back(v);
+    }
+  // Types as they stand now; the dimensions are copied, as the host's belong to it.
+  std::vector<regie_type> types;
+  std::vector<std::vector<regie_dim>> dims;
+  std::vector<regie_str> names;
+  for (size_t i = 0; i < captures.size(); ++i) {
+    regie_type type = value((*operands)[i + 1]).type;
+    if (type.rank < 0)
+      context_.unsupported("the shape of the captured value " + quoted(captures[i]) + " is not known");
+    dims.emplace_back(type.dims, type.dims + type.rank);
+    type.dims = dims.back().data();
+    types.push_back(type);
+    names.push_back(sdk::str(captures[i]));
+  }
+
+  const uint32_t condition = operands->at(0);
+  std::vector<uint32_t> regions, results[2];
+  for (size_t which = 0; which < 2; ++which) {
+    const bool can_be = possible([&] {
+      std::vector<uint32_t> args(captures.size());
+      regions.push_back(open_region(kBranches[which], types, names, args.data()));
+      Scope inner{scope, {}};
+      for (size_t i = 0; i < captures.size(); ++i) inner.values.emplace(captures[i], args[i]);
+      build(*branches[which], &inner);
+      for (const wire::ValueInfo& v : branches[which]->proto->output()) {
+        results[which].push_back(inner.find(v.name()));
+        if (is_sequence(results[which].back()))
+          context_.unsupported("the result " + quoted(v.name()) + " of " + kBranches[which] +
+                               " is a sequence; branches give tensors");
+      }
+      context_.at(ref.name, ref.node->op_type());
+    });
+    if (!can_be) {
+      // What is wrong with it is said if the other one cannot be, either.
+      if (!possible([&] {
+            take_branch(scope, node_index, body, 1 - which, condition,
+                        "that cannot be at the shapes it was compiled for");
+          }))
+        take_branch(scope, node_index, body, which);
+      return {};
+    }
+    if (which == 1)
+      for (size_t i = 0; i < results[0].size(); ++i) {
+        const regie_type &a = value(results[0][i]).type, &b = value(results[1][i]).type;
+        const bool open[2] = {unranked_.count(results[0][i]) != 0, unranked_.count(results[1][i]) != 0};
+        if (a.rank == b.rank && !open[0] && !open[1]) continue;
+        if (a.container != REGIE_TENSOR || b.container != REGIE_TENSOR) continue;
+        const size_t lower = open[0] != open[1] ? (open[0] ? 1 : 0) : a.rank < b.rank ? 0 : 1;
+        abandon_region();
+        split_ = Split{lower,
+                       condition,
+                       "its output " + quoted(ref.node->output(static_cast<int>(i))) +
+                           " would have another rank; compile for other shapes",
+                       {}};
+        return {};
+      }
+    close_region(results[which]);
+  }
+  return regions;
+}
+
+}  // namespace regie::onnx
