@@ -40,9 +40,18 @@ regie_port view(const std::vector<regie_model::Port>* ports, size_t index) {
 }  // namespace
 
 regie_model::regie_model(std::shared_ptr<const regie::Model> m) : model(std::move(m)) {
-  const auto shapes = regie::evaluate_shapes(*model);
-  for (const regie::ModelPort& p : model->inputs) inputs.push_back(describe(*model, shapes, p));
-  for (const regie::ModelPort& p : model->outputs) outputs.push_back(describe(*model, shapes, p));
+  describe_ports(*model);
+}
+
+regie_model::regie_model(std::shared_ptr<const regie::PlanSet> s)
+    : model(s->plans.back()), set(std::move(s)) {
+  describe_ports(*set->ports);
+}
+
+void regie_model::describe_ports(const regie::Model& from) {
+  const auto shapes = regie::evaluate_shapes(from);
+  for (const regie::ModelPort& p : from.inputs) inputs.push_back(describe(from, shapes, p));
+  for (const regie::ModelPort& p : from.outputs) outputs.push_back(describe(from, shapes, p));
 }
 
 namespace regie {
@@ -169,6 +178,12 @@ regie_status regie_model_load(const char* path, regie_model** model) {
     if (!path || !model)
       return invalid_input("regie_model_load: a path and a place for the model are needed");
     *model = nullptr;
+    REGIE_ASSIGN(std::shared_ptr<const regie::PlanSet> set,
+                 regie::load_plan_set(path, regie::WeightChecking::kInBackground));
+    if (set) {
+      *model = new regie_model(std::move(set));
+      return {};
+    }
     REGIE_ASSIGN(std::shared_ptr<const regie::Model> loaded,
                  regie::load_model(path, regie::WeightChecking::kInBackground));
     *model = new regie_model(std::move(loaded));
@@ -179,7 +194,7 @@ regie_status regie_model_load(const char* path, regie_model** model) {
 regie_status regie_model_save(const regie_model* model, const char* path) {
   return api_guard([&]() -> Status {
     if (!model || !path) return invalid_input("regie_model_save: a model and a path are needed");
-    return regie::save_model(*model->model, path);
+    return model->set ? regie::save_plan_set(*model->set, path) : regie::save_model(*model->model, path);
   });
 }
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "cli/bench_shapes.h"
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/memory_use.h"
@@ -155,6 +156,8 @@ int command_bench(const Arguments& arguments) {
       "and so many runs at least")("warm-up-ms",
                                    po::value<double>(&plan.warm_up_ms)->default_value(plan.warm_up_ms),
                                    "run for so many milliseconds before")(
+      "trace", po::value<std::string>(),
+      "measure each shape of this log (a line like {\"x\":[1,3,320,320]})")(
       "json", "print one JSON object with every sample instead of the summary");
   add_measure_options(&options);
   po::variables_map values;
@@ -172,7 +175,17 @@ int command_bench(const Arguments& arguments) {
   if (!values.count("cache") && !std::getenv("REGIE_CACHE"))
     values.insert({"cache", po::variable_value(std::string("off"), false)});
   Opened opened;
+  opened.shapes_later = true;
   if (int code = open_model(path, values, values["seed"].as<uint64_t>(), &opened)) return code;
+  if (opened.shape_is_request) {
+    auto shapes = wanted_shapes(opened.model.get(), values);
+    if (!shapes.ok()) return report(shapes.status());
+    if (!shapes->empty())
+      return bench_shapes(path, opened, *shapes,
+                          {plan.duration_s, plan.warm_up_ms, plan.iterations, values["seed"].as<uint64_t>(),
+                           values.count("json") != 0},
+                          values);
+  }
   Figures figures;
   if (values.count("threads"))  // a number: the session was made with it
     figures.threads = static_cast<uint32_t>(std::stoul(values["threads"].as<std::string>()));

@@ -209,6 +209,7 @@ Status RunState::prepare_late(Bound& bound, Step& step) {
     made.executable = Executable(*step.device, executable);
     if (!once) made.key = late_key_;
     ++statistics_.late_prepared;
+    ++core_->late_prepared;
     if (l.kernels.size() >= (once ? 1 : kKernelsKept)) {
       // The one that goes may still be at work.
       if (!step.stream->is_inline && step.stream->dirty) REGIE_TRY(wait_stream(*step.stream));
