@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/structural.h"
 #include "passes/padding_node.h"
 
 namespace regie {
@@ -17,7 +18,7 @@ class Check {
     const regie_region& main = g_.region(0);
     for (uint32_t i = 0; i < main.arg_count; ++i)
       if (padded(main.args[i])) marks_[main.args[i]] = {PaddingMark::kPadded, true, {}};
-    for (uint32_t n = main.first; n != REGIE_NONE; n = g_.node(n).next) visit(n);
+    visit_region(0);
     for (uint32_t i = 0; i < main.result_count; ++i) {
       const PaddingMark& m = marks_[main.results[i]];
       const std::string output = "output '" + std::string(g_.output_name(i)) + "'";
@@ -59,6 +60,37 @@ class Check {
     return true;
   }
 
+  void visit_region(uint32_t region) {
+    for (uint32_t n = g_.region(region).first; n != REGIE_NONE; n = g_.node(n).next) visit(n);
+  }
+
+  // Both branches, with what they capture as it is outside; which one is taken must not depend on padding.
+  // Empty: the results that `open` lists may be padded as their types say.
+  std::string visit_branches(uint32_t node, const std::vector<uint32_t>& open) {
+    const regie_node& n = g_.node(node);
+    if (marks_[n.operands[0]].state != PaddingMark::kExact)
+      return "decides by " + g_.describe_value(n.operands[0]) +
+             ", which padding, or the padded sizes, may change";
+    for (uint32_t r = 0; r < n.region_count; ++r) {
+      const regie_region& branch = g_.region(n.regions[r]);
+      for (uint32_t i = 0; i < branch.arg_count; ++i)
+        if (const uint32_t outer = captured_operand(g_, branch.args[i]); outer != REGIE_NONE)
+          marks_[branch.args[i]] = marks_[outer];
+      visit_region(n.regions[r]);
+      for (uint32_t i = 0; i < branch.result_count && i < n.result_count; ++i) {
+        if (std::find(open.begin(), open.end(), n.results[i]) == open.end()) continue;
+        const PaddingMark& m = marks_[branch.results[i]];
+        if (m.state == PaddingMark::kBad) return "has a branch in which " + m.why;
+        if (m.state == PaddingMark::kSized) return "has a branch that gives the padded sizes themselves";
+        const regie_type &inner = g_.value(branch.results[i]).type, &outer = g_.value(n.results[i]).type;
+        if ((padded(branch.results[i]) || padded(n.results[i])) &&
+            (inner.rank != outer.rank || !std::equal(inner.dims, inner.dims + inner.rank, outer.dims)))
+          return "has branches that give other sizes";
+      }
+    }
+    return {};
+  }
+
   void visit(uint32_t node) {
     const regie_node& n = g_.node(node);
     bool exact = true;
@@ -80,9 +112,11 @@ class Check {
     if (exact) return;  // and so are the results, whatever it computes
     std::string why;
     bool zeros = false;
-    if (n.region_count || std::any_of(open.begin(), open.end(), [&](uint32_t v) {
-          return g_.value(v).type.container != REGIE_TENSOR || g_.value(v).type.rank < 0;
-        })) {
+    if (is_if(n)) {
+      why = visit_branches(node, open);
+    } else if (n.region_count || std::any_of(open.begin(), open.end(), [&](uint32_t v) {
+                 return g_.value(v).type.container != REGIE_TENSOR || g_.value(v).type.rank < 0;
+               })) {
       why = "declares nothing about padding";
     } else {
       const PaddingNode one(g_, ops_, symbols_, marks_, node);

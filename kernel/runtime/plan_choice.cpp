@@ -37,6 +37,10 @@ class Chooser {
       if (m_.symbols[s].input != REGIE_NONE)
         symbols_[s] = inputs_[m_.symbols[s].input].dims[m_.symbols[s].axis];
     REGIE_TRY(check_dims());
+    // What was followed through the graph holds within the ranges.
+    for (const PlanSet::Axis& a : set_.axes)
+      if (const ModelSymbol& s = m_.symbols[a.symbol]; symbols_[a.symbol] < s.lower)
+        return invalid_input(what(a) + "; the model takes " + s.name + " from " + std::to_string(s.lower));
     std::vector<int64_t> request;
     for (const PlanSet::Axis& a : set_.axes) request.push_back(symbols_[a.symbol]);
     choice_.request = sizes_text(set_, request);

@@ -113,6 +113,14 @@ def cases():
     yield Case("SpaceToDepth", {"x": (F, ("N", 4, 8, 8))}, {"blocksize": 2}, "N")
     yield Case("Resize", {"x": (F, ("N", 4, 6, "M"))}, {"operands": ["x", "", "s"], "mode": "linear"}, "N", "M",
                {"s": np.array([1, 1, 2, 2], F)})
+    shape = lambda of, to: helper.make_node("Shape", [of], [to])
+    sizes = [shape("x", "s"), helper.make_node("Slice", ["s", "zero", "two"], ["nc"]), helper.make_node("Concat", ["nc", "hw"], ["to"], axis=0),
+             helper.make_node("Resize", ["x", "", "", "to"], ["y0"], name="it", mode="linear")]
+    yield Case("Resize", {"x": (F, ("N", 4, 6, 5))}, sizes, "N", "", {"zero": np.array([0], I64), "two": np.array([2], I64), "hw": np.array([9, 3], I64)})
+    qkv = {"q": (F, ("N", 2, 5, 8)), "k": (F, ("N", 2, "M", 8)), "v": (F, ("N", 2, "M", 8))}
+    yield Case("Attention", dict(qkv), {}, "N", "M", opset=23)
+    yield Case("Attention", {"q": (F, ("N", 5, 8)), "k": (F, ("N", 6, 8)), "v": (F, ("N", 6, 8)), "mask": (F, ("N", 1, 5, 6))},
+               {"q_num_heads": 2, "kv_num_heads": 2}, "N", opset=23)
     yield Case("GridSample", {"x": (F, ("N", 3, 6, 6)), "g": (F, ("N", "M", 5, 2))}, {}, "N", "M")
     yield Case("Col2Im", {"x": (F, ("N", 12, 16))}, {}, "N", "", {"i": np.array([5, 5], I64), "b": np.array([2, 2], I64)})
     for a, b in ((0, 0), (0, 1), (1, 0), (1, 1)):
@@ -165,7 +173,6 @@ def cases():
     yield Case("Gather", {"i": (I64, ("N", "M"))}, [helper.make_node("Sub", ["i", "one"], ["j"]),
                                                     helper.make_node("Gather", ["w", "j"], ["y0"], name="it")], "", "NM",
                {"w": r(7, 3), "one": a(1)}, 1, {"i": 1})
-    shape = lambda of, to: helper.make_node("Shape", [of], [to])
     yield Case("Expand", {"x": (F, ("N", "M")), "z": (F, (1, "M"))}, [shape("x", "s"), helper.make_node("Expand", ["z", "s"], ["y0"], name="it")],
                "NM")
     yield Case("Tile", {"x": (F, ("N", 1, "M"))}, {}, "NM", "", {"r": a(1, 3, 1)})

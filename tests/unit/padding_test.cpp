@@ -172,6 +172,20 @@ TEST_F(Padding, SizesThatFallAreRefused) {
             "");
 }
 
+TEST_F(Padding, GoesThroughBranches) {
+  const std::string branches = R"(graph @g(%x: f32[N,4], %c: bool[]) -> (%y) where N in 1..64 {
+  %y: f32[N,4] = If(%c, %x) region @then(%a: f32[N,4]) -> (%u) {
+    %u: f32[N,4] = Relu(%a)
+  } region @else(%b: f32[N,4]) -> (%v) {
+    %v: f32[N,4] = Softmax(%b) {axis = 1}
+  }
+})";
+  EXPECT_EQ(check(branches), "");
+  std::string mixed = branches;
+  mixed.replace(mixed.find("axis = 1"), 8, "axis = 0");
+  EXPECT_THAT(check(mixed), AllOf(HasSubstr("has a branch in which"), HasSubstr("Softmax")));
+}
+
 // What data decide may be decided by padding.
 TEST_F(Padding, SizesThatDataDecide) {
   EXPECT_THAT(check(R"(graph @g(%x: f32[N]) -> (%y) where N in 1..64 {

@@ -154,6 +154,25 @@ TEST(RuntimePlans, RefusesWhatItCannotRun) {
   EXPECT_EQ(nlohmann::json::parse(session.statistics())["refused"], 2);
 }
 
+// A graph is followed within its symbols' ranges: what is below them must not be padded up into them.
+TEST(RuntimePlans, RefusesWhatIsBelowTheRange) {
+  const api::Model model = compile(R"(graph @g(%x: f32[N]) -> (%y) where N in 3..64 {
+  %y = Relu(%x)
+})",
+                                   {{"shapes", "buckets:x.0=4"}});
+  api::Session session(model);
+  api::Context context = session.acquire();
+  const std::vector<float> data(2);
+  const int64_t dims[] = {2};
+  const regie_tensor x = api::tensor<float>(data, dims);
+  try {
+    context.run({&x, 1});
+    ADD_FAILURE() << "it ran";
+  } catch (const api::Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("dimension 0 (N) is 2; the model takes N from 3"));
+  }
+}
+
 TEST(RuntimePlans, ThreadsAndAFile) {
   Scratch scratch;
   compile(kGraph, {{"shapes", "buckets:x.0=2|4,x.1=3|8"}, {"overflow", "dynamic"}})
