@@ -91,6 +91,60 @@ class Check {
     return {};
   }
 
+  // One iteration, for all: what is carried comes in as its type says, and must go out like that.
+  std::string visit_loop(uint32_t node, const std::vector<uint32_t>& open) {
+    const regie_node& n = g_.node(node);
+    const uint32_t carried = carried_values(n), own = own_operands(n);
+    for (uint32_t i = 0; i < 2; ++i)
+      if (n.operands[i] != REGIE_NONE && marks_[n.operands[i]].state != PaddingMark::kExact)
+        return "goes on by " + g_.describe_value(n.operands[i]) +
+               ", which padding, or the padded sizes, may change";
+    const regie_region& body = g_.region(n.regions[0]);
+    const std::string changes = "carries a value whose sizes, or whose dependence on padding, change";
+    for (uint32_t i = 0; i < body.arg_count; ++i) {
+      const uint32_t arg = body.args[i];
+      PaddingMark& m = marks_[arg];
+      m = {padded(arg) ? PaddingMark::kPadded : PaddingMark::kExact, false, {}};
+      if (i < 2) continue;
+      if (i >= own) {
+        m = marks_[n.operands[i]];
+        continue;
+      }
+      if (marks_[n.operands[i]].state != m.state || !same_dims(n.operands[i], arg)) return changes;
+    }
+    visit_region(n.regions[0]);
+    for (uint32_t i = 0; i < body.result_count; ++i) {
+      const PaddingMark& m = marks_[body.results[i]];
+      if (m.state == PaddingMark::kBad) return "has a body in which " + m.why;
+      if (i == 0 && m.state != PaddingMark::kExact) return "goes on by what padding may change";
+      if (i == 0) continue;
+      if (i <= carried) {
+        const uint32_t arg = body.args[1 + i];
+        if (m.state != marks_[arg].state || !same_dims(body.results[i], arg)) return changes;
+      } else if (m.state == PaddingMark::kSized) {
+        return "has a body that gives the padded sizes themselves";
+      }
+      // What is collected has the iterations in front.
+      if (i - 1 >= n.result_count || std::find(open.begin(), open.end(), n.results[i - 1]) == open.end())
+        continue;
+      const regie_type &inner = g_.value(body.results[i]).type, &outer = g_.value(n.results[i - 1]).type;
+      const int32_t shift = i <= carried ? 0 : 1;
+      if ((padded(body.results[i]) || padded(n.results[i - 1])) &&
+          (inner.rank + shift != outer.rank ||
+           !std::equal(inner.dims, inner.dims + inner.rank, outer.dims + shift) ||
+           (shift && depends_on(g_.dims(), outer.dims[0], symbols_))))
+        return changes;
+    }
+    return {};
+  }
+
+  // Where either is padded.
+  bool same_dims(uint32_t a, uint32_t b) const {
+    const regie_type &x = g_.value(a).type, &y = g_.value(b).type;
+    if (!padded(a) && !padded(b)) return true;
+    return x.rank == y.rank && std::equal(x.dims, x.dims + x.rank, y.dims);
+  }
+
   void visit(uint32_t node) {
     const regie_node& n = g_.node(node);
     bool exact = true;
@@ -114,6 +168,8 @@ class Check {
     bool zeros = false;
     if (is_if(n)) {
       why = visit_branches(node, open);
+    } else if (is_loop(n)) {
+      why = visit_loop(node, open);
     } else if (n.region_count || std::any_of(open.begin(), open.end(), [&](uint32_t v) {
                  return g_.value(v).type.container != REGIE_TENSOR || g_.value(v).type.rank < 0;
                })) {

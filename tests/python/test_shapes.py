@@ -134,6 +134,25 @@ class Shapes(unittest.TestCase):
         with self.assertRaisesRegex(regie.Error, r"w.0: it is the same as x.0 .*2\|4, not 2\|5"):
             regie.compile(proto, shapes="buckets:x.0=2|4,w.0=2|5")
 
+    def test_through_control_flow(self):
+        proto = model_of("""control (bool c, float[N,4] x) => (float[N,4] y, float[N,4] z, float[3,N,4] all) {
+            y = If (c) <then_branch = t () => (float[N,4] u) { u = Relu(x) },
+                        else_branch = e () => (float[N,4] v) { v = Softmax <axis = 1> (x) }>
+            count = Constant <value = int64 {3}> ()
+            go = Constant <value = bool {1}> ()
+            z, all = Loop (count, go, x) <body = b (int64 i, bool g, float[N,4] h) => (bool same, float[N,4] n, float[N,4] m) {
+                same = Identity(g)
+                s = Sigmoid(h)
+                n = Add(s, h)
+                m = Neg(s) }> }""")
+        peer, model = peer_of(proto), regie.compile(proto, shapes="buckets:x.0=2|5")
+        for n, c in itertools.product((1, 2, 3, 5), (True, False)):
+            feeds = {"c": np.array(c), "x": self.random.standard_normal((n, 4)).astype(np.float32)}
+            for (name, got), want in zip(model.run(feeds).items(), peer.run(None, feeds)):
+                self.assertEqual(got.shape, want.shape)
+                np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6, err_msg=name)
+        self.assertEqual(model.statistics["padded"], 4)
+
     def test_images_made_smaller(self):
         proto = model_of("""image (float[N,3,H,W] x) => (float[N,3,H,W] y) { y = Sigmoid(x) }""")
         model = regie.compile(proto, shapes="buckets:x.2=16|32,x.3=16|32", overflow="resize")

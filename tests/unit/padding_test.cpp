@@ -186,6 +186,20 @@ TEST_F(Padding, GoesThroughBranches) {
   EXPECT_THAT(check(mixed), AllOf(HasSubstr("has a branch in which"), HasSubstr("Softmax")));
 }
 
+TEST_F(Padding, GoesThroughLoops) {
+  const std::string loop = R"(graph @g(%x: f32[N,4], %w: f32[4,4]) -> (%y, %all) where N in 1..64 {
+  %count: const i64[] = 3
+  %y: f32[N,4], %all: f32[3,N,4] = Loop(%count, _, %x, %w) {carried = 1} region @body(%i: i64[], %c: bool[], %h: f32[N,4], %m: f32[4,4]) -> (%c, %next, %next) {
+    %p: f32[N,4] = MatMul(%h, %m)
+    %next: f32[N,4] = Softmax(%p) {axis = 1}
+  }
+})";
+  EXPECT_EQ(check(loop), "");
+  std::string mixed = loop;
+  mixed.replace(mixed.find("axis = 1"), 8, "axis = 0");
+  EXPECT_THAT(check(mixed), AllOf(HasSubstr("has a body in which"), HasSubstr("Softmax")));
+}
+
 // What data decide may be decided by padding.
 TEST_F(Padding, SizesThatDataDecide) {
   EXPECT_THAT(check(R"(graph @g(%x: f32[N]) -> (%y) where N in 1..64 {
