@@ -126,7 +126,7 @@ class Applier {
     for (uint32_t index : candidates->second) {
       const Rule& rule = rules_.rules[index];
       if (!chosen_[rule.group] || refused_.count(key(index, node))) continue;
-      if (!matcher_.match(rule, node)) {
+      if (!matcher_.may_match(rule, node) || !matcher_.match(rule, node)) {
         if (statistics_) {
           std::vector<uint32_t>& failed = statistics_->failed_roots[rule.group];
           if (failed.empty() || failed.back() != node) failed.push_back(node);

@@ -248,8 +248,14 @@ class FileLoader {
 
 void index(RuleSet* set) {
   for (uint32_t i = 0; i < set->rules.size(); ++i) {
-    const Rule& r = set->rules[i];
-    for (const PatternOp& o : r.nodes.back().ops) set->by_root[o.op].push_back(i);
+    Rule& r = set->rules[i];
+    const PatternNode& root = r.nodes.back();
+    for (const PatternOp& o : root.ops) set->by_root[o.op].push_back(i);
+    for (uint32_t o = 0; o < root.operands.size(); ++o) {
+      const PatternOperand& operand = root.operands[o];
+      if (operand.value != kNoSlot && !operand.optional && r.values[operand.value].node != kNoSlot)
+        r.feeders.emplace_back(o, r.values[operand.value].node);
+    }
     // Longest way from the root: a node is read by lines below it only, so one sweep upwards settles it.
     std::vector<uint32_t> depth(r.nodes.size(), 1);
     for (size_t n = r.nodes.size(); n-- > 0;) {

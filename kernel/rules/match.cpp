@@ -214,6 +214,25 @@ bool Matcher::attempt(uint64_t swaps, uint32_t* seen) {
   return true;
 }
 
+bool Matcher::may_match(const Rule& rule, uint32_t root) const {
+  const Graph& g = *state_.graph;
+  const std::span<const uint32_t> operands = g.operands(root);
+  auto made_by = [&](uint32_t operand, const PatternNode& producer) {
+    if (operand >= operands.size() || operands[operand] == REGIE_NONE) return false;
+    const regie_value& v = g.value(operands[operand]);
+    if (v.kind != REGIE_VALUE_RESULT) return false;
+    const NameId op = g.node(v.owner).op_id;
+    return std::any_of(producer.ops.begin(), producer.ops.end(),
+                       [&](const PatternOp& o) { return o.op == op; });
+  };
+  const bool commutative = rule.nodes.back().commutative;
+  return std::all_of(rule.feeders.begin(), rule.feeders.end(), [&](const auto& feeder) {
+    const auto& [operand, node] = feeder;
+    return made_by(operand, rule.nodes[node]) ||
+           (commutative && operand < 2 && made_by(1 - operand, rule.nodes[node]));
+  });
+}
+
 bool Matcher::match(const Rule& rule, uint32_t root) {
   state_.rule = &rule;
   root_ = root;

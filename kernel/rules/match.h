@@ -73,6 +73,9 @@ class Matcher {
   // Is `root` the root of a match? Then `state()` holds it. Otherwise `failure()` says how the best attempt
   // ended, and the state is that of the last one.
   bool match(const Rule& rule, uint32_t root);
+  // Cheap: false if a producer of an operand of `root`, which is one of the rule's root operators, is not
+  // what the pattern wants, so that `match` could only fail.
+  bool may_match(const Rule& rule, uint32_t root) const;
   void graph_changed() { state_.region_reads.clear(); }
   const MatchState& state() const { return state_; }
   const MatchFailure& failure() const { return best_; }

@@ -163,6 +163,8 @@ struct Rule {
   std::vector<uint32_t> order;  // indices in the order of matching: root first, each reached from one before
   std::vector<ValueSlot> values;  // of the match first, then those that only the replacement makes
   uint32_t match_values = 0;
+  // Operands of the root that pattern nodes make, {operand, node}: by them most roots are turned down.
+  std::vector<std::pair<uint32_t, uint32_t>> feeders;
   std::vector<std::string> attrs;  // names of attribute slots
   std::vector<Let> lets;
   std::vector<Predicate> when;
