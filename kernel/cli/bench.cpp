@@ -107,7 +107,7 @@ Json to_json(const std::string& path, const Opened& opened, const Figures& f, co
   j["coefficient_of_variation"] = s.variation;
   j["unstable"] = s.variation > kUnstable;
   j["peak_resident_bytes"] = f.peak_bytes;
-  j["reference_kernels"] = shares_json(f);
+  j["reference_kernels"] = f.shares.all.calls ? shares_json(f) : Json();
   j["samples_ms"] = f.samples;
   return j;
 }
@@ -132,8 +132,12 @@ void print(const std::string& path, const Opened& opened, const Figures& f, cons
               s.min, s.max, s.mean, s.median, s.p90, s.p95, s.p99);
   std::printf("memory     %.1f MiB resident at most%s\n", static_cast<double>(f.peak_bytes) / 1048576,
               opened.compiled ? ", the compile included" : "");
-  std::printf("reference  %.2f %% of the time in kernels is spent in reference kernels",
-              100 * f.shares.reference_share());
+  if (!f.shares.all.calls) {
+    std::printf("reference  not known: runs took another plan than that of the greatest sizes");
+  } else {
+    std::printf("reference  %.2f %% of the time in kernels is spent in reference kernels",
+                100 * f.shares.reference_share());
+  }
   const auto list = ranked(f.shares.reference_by_op);
   for (size_t i = 0; i < list.size() && i < 5; ++i)
     std::printf("%s %s %.2f %%", i ? "," : ":", list[i].first.c_str(),
@@ -180,11 +184,16 @@ int command_bench(const Arguments& arguments) {
   if (opened.shape_is_request) {
     auto shapes = wanted_shapes(opened.model.get(), values);
     if (!shapes.ok()) return report(shapes.status());
-    if (!shapes->empty())
+    if (shapes->size() == 1 && !values.count("trace")) {
+      if (Status s = opened.take_inputs(request_shapes(values), values, values["seed"].as<uint64_t>());
+          !s.ok())
+        return report(std::move(s.set_where(path)));
+    } else if (!shapes->empty()) {
       return bench_shapes(path, opened, *shapes,
                           {plan.duration_s, plan.warm_up_ms, plan.iterations, values["seed"].as<uint64_t>(),
                            values.count("json") != 0},
                           values);
+    }
   }
   Figures figures;
   if (values.count("threads"))  // a number: the session was made with it

@@ -69,6 +69,14 @@ void add_measure_options(po::options_description* options) {
   add_run_options(options);
 }
 
+Status Opened::take_inputs(const std::vector<std::string>& shapes, const po::variables_map& values,
+                           std::optional<uint64_t> seed) {
+  REGIE_ASSIGN(inputs, gather_inputs(model.get(), strings(values, "input"), shapes, seed));
+  views.clear();
+  for (const Tensor& t : inputs) views.push_back(t.view());
+  return {};
+}
+
 int open_model(const std::string& path, const po::variables_map& values, std::optional<uint64_t> seed,
                Opened* opened) {
   auto offline = is_offline_model(path);
@@ -99,13 +107,11 @@ int open_model(const std::string& path, const po::variables_map& values, std::op
   if (*offline && recompile)
     std::fprintf(stderr, "regie: compiled again from the portable graph in %s\n", path.c_str());
 
-  auto inputs = gather_inputs(
-      model, strings(values, "input"),
-      opened->shape_is_request && !opened->shapes_later ? request_shapes(values) : std::vector<std::string>(),
-      seed);
-  if (!inputs.ok()) return report(std::move(inputs).status().set_where(path));
-  opened->inputs = std::move(inputs).value();
-  for (const Tensor& t : opened->inputs) opened->views.push_back(t.view());
+  const bool asked = opened->shape_is_request && !opened->shapes_later;
+  if (Status taken =
+          opened->take_inputs(asked ? request_shapes(values) : std::vector<std::string>(), values, seed);
+      !taken.ok())
+    return report(std::move(taken.set_where(path)));
 
   start = Clock::now();
   std::erase_if(pairs, [&](const auto& p) { return !of_session(p); });

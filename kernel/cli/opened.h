@@ -30,6 +30,10 @@ struct Opened {
   bool shape_is_request = false;  // --shape says what is run; else what is compiled
   bool shapes_later = false;      // set before: the caller reads --shape, `inputs` are of the planned sizes
   double model_ms = 0, session_ms = 0;  // loading or compiling; devices, kernels, weights
+  // Makes the inputs: those of --input, and random numbers of these sizes ("x=16,1,8,8"), else the planned
+  // ones.
+  Status take_inputs(const std::vector<std::string>& shapes, const po::variables_map& values,
+                     std::optional<uint64_t> seed);
   // The outputs' memory is the context's until the next run.
   regie_status run(std::span<regie_tensor> outputs) {
     for (regie_tensor& t : outputs) t = {};

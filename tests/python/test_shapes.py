@@ -254,6 +254,9 @@ class CommandLine(unittest.TestCase):
         self.assertEqual([s["shape"]["x"][0] for s in told["shapes"]], [1, 8])
         self.assertEqual([s["plan"] for s in told["shapes"]], ["x.0=2", "x.0=8"])
         self.assertEqual((told["compiles_in_runs"], told["session"]["shapes_prepared"]), (0, 2))
+        one = json.loads(self.run_command("bench", DIGITS, "--shapes", "buckets:x.0=2|8", "--shape", "x=1,1,8,8", *quick).stdout)
+        self.assertEqual(one["inputs"][0]["dims"], [1, 1, 8, 8])  # one shape: the usual report
+        self.assertGreater(one["latency_ms"]["median"], 0)
         with tempfile.TemporaryDirectory() as folder:
             trace = os.path.join(folder, "t.jsonl")
             pathlib.Path(trace).write_text("".join(json.dumps({"x": [n, 1, 8, 8]}) + "\n" for n in (1, 3, 1, 1)))
