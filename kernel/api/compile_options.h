@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cache/folder.h"
+#include "model/shape_spec.h"
 #include "passes/compiler.h"
 #include "regie/api/regie.h"
 
@@ -14,6 +15,7 @@ struct ApiCompile {
   CompileOptions options;
   std::shared_ptr<PluginHost> plugins;
   CacheOptions cache;
+  ShapeSpec shapes;
 };
 
 Result<ApiCompile> read_api_compile(const regie_option* options, size_t count);

@@ -1,9 +1,13 @@
 // The compiling half of the embedding API.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
 #include "api/compile_options.h"
 #include "api/objects.h"
 #include "base/json_writer.h"
 #include "cache/cached_compile.h"
 #include "cache/model_memory.h"
+#include "cache/plans_compile.h"
 
 namespace regie {
 
@@ -33,9 +37,70 @@ Result<CompileOptions> read_options(const ApiOptions& given) {
   return o;
 }
 
+using Json = nlohmann::ordered_json;
+
+// Of all plans: one that was compiled makes the whole a miss.
+std::string cache_json(const std::vector<CompiledPlans::Plan>& plans) {
+  std::vector<std::string> why;
+  std::string from;
+  double ms = 0;
+  size_t hits = 0, off = 0;
+  for (const CompiledPlans::Plan& p : plans) {
+    hits += p.cache.outcome == "hit";
+    if (!p.cache.from.empty() && from.find(p.cache.from) == std::string::npos)
+      from += (from.empty() ? "" : ", ") + p.cache.from;
+    off += p.cache.outcome == "off";
+    ms += p.cache.milliseconds;
+    for (const std::string& w : p.cache.why)
+      if (std::find(why.begin(), why.end(), w) == why.end()) why.push_back(w);
+  }
+  Json j{{"outcome", off                    ? "off"
+                     : hits == plans.size() ? "hit"
+                                            : "miss"},
+         {"hits", hits},
+         {"plans", plans.size()}};
+  if (!from.empty()) j["from"] = from;
+  if (!why.empty()) j["why"] = why;
+  j["milliseconds"] = ms;
+  return j.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string shapes_json(const CompiledPlans& compiled) {
+  const PlanSet& set = *compiled.set;
+  Json j{{"shapes", to_text(set.spec)},
+         {"padding", to_text(set.spec.padding)},
+         {"overflow", to_text(set.spec.overflow)},
+         {"plans", Json::array()}};
+  for (size_t p = 0; p < compiled.plans.size(); ++p) {
+    const Model& m = p < set.plans.size() ? *set.plans[p] : *set.dynamic;
+    uint64_t arena = 0;
+    for (const ModelSpace& s : m.spaces) arena += s.arena_bytes;
+    j["plans"].push_back({{"sizes", p < set.plans.size() ? set.plan_text(p) : "dynamic"},
+                          {"arena_bytes", arena},
+                          {"milliseconds", compiled.plans[p].milliseconds},
+                          {"cache", Json::parse(compiled.plans[p].cache.to_json())}});
+  }
+  return j.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+Status compile_plans_into(const std::string& path, std::span<const std::byte> bytes, const ApiCompile& given,
+                          regie_model** model) {
+  REGIE_ASSIGN(CompiledPlans compiled,
+               compile_plans({given.plugins, path, bytes, given.options}, given.cache, given.shapes));
+  auto made = std::make_unique<regie_model>(compiled.set);
+  const size_t greatest = compiled.set->plans.size() - 1;
+  made->compile_report = std::move(compiled.plans[greatest].compile_report);
+  made->cache_report = cache_json(compiled.plans);
+  made->shapes_report = shapes_json(compiled);
+  if (made->compile_report.empty()) made->compile_ms = compiled.plans[greatest].milliseconds;
+  *model = made.release();
+  return {};
+}
+
 Status compile_into(const std::string& path, std::span<const std::byte> bytes, const regie_option* options,
                     size_t count, regie_model** model) {
   REGIE_ASSIGN(const ApiCompile given, read_api_compile(options, count));
+  if (given.shapes.mode == ShapeSpec::kBuckets) return compile_plans_into(path, bytes, given, model);
   REGIE_ASSIGN(CachedCompile compiled,
                compile_cached({given.plugins, path, bytes, given.options}, given.cache));
   auto made = std::make_unique<regie_model>(std::move(compiled.model));
@@ -49,15 +114,18 @@ Status compile_into(const std::string& path, std::span<const std::byte> bytes, c
 }  // namespace
 
 Result<ApiCompile> read_api_compile(const regie_option* options, size_t count) {
-  REGIE_ASSIGN(const ApiOptions given,
-               ApiOptions::read(options, count,
-                                {"target", "pipeline", "dump", "optimise", "verify", "threads", "plugin-path",
-                                 "cache", "cache-dir", "cache-size", "fold-defaults"},
-                                {"shape", "set"}));
+  REGIE_ASSIGN(
+      const ApiOptions given,
+      ApiOptions::read(options, count,
+                       {"target", "pipeline", "dump", "optimise", "verify", "threads", "plugin-path", "cache",
+                        "cache-dir", "cache-size", "fold-defaults", "shapes", "padding", "overflow"},
+                       {"shape", "set"}));
   ApiCompile out;
   REGIE_ASSIGN(out.options, read_options(given));
   REGIE_ASSIGN(out.cache,
                cache_options(given.find("cache"), given.find("cache-dir"), given.find("cache-size")));
+  REGIE_ASSIGN(out.shapes,
+               read_shape_spec(given.text("shapes"), given.text("padding"), given.text("overflow")));
   REGIE_ASSIGN(out.plugins, api_plugin_host(given.text("plugin-path")));
   return out;
 }

@@ -17,10 +17,13 @@
 #include "model/model.h"
 #include "plugins/host.h"
 #include "regie/api/regie.h"
+#include "runtime/plan_session.h"
 #include "runtime/session.h"
+#include "runtime/shape_log.h"
 
 struct regie_model {
   explicit regie_model(std::shared_ptr<const regie::Model> m);
+  explicit regie_model(std::shared_ptr<const regie::PlanSet> s);
 
   struct Port {  // what a regie_port of it points to
     std::string name, dims_text;
@@ -29,25 +32,32 @@ struct regie_model {
     bool any_rank = false;                      // a run tells it
     std::optional<regie_tensor> default_value;  // points into the model
   };
-  std::shared_ptr<const regie::Model> model;
+  std::shared_ptr<const regie::Model> model;  // of several plans: the one for the greatest sizes
+  std::shared_ptr<const regie::PlanSet> set;  // of several plans, else NULL
   std::vector<Port> inputs, outputs;
   const char* report() const;  // made on first use
   const char* plan() const;    // made on first use
   std::string compile_report;  // ledger of the compile that made it, times included; empty if it was loaded
   std::string cache_report;    // JSON: where it came from; empty: loaded
+  std::string shapes_report;   // JSON: what became of each plan of several
   std::optional<double> compile_ms;  // where no report of a compile says it
 
  private:
+  void describe_ports(const regie::Model& from);
   mutable std::once_flag report_once_, plan_once_;
   mutable std::string report_, plan_;
 };
 
 struct regie_session {
   std::shared_ptr<regie::Session> session;
+  std::shared_ptr<regie::PlanSession> plans;   // in place of it, of a model with several plans
+  std::shared_ptr<regie::ShapeLog> shape_log;  // NULL: nobody asked for one
 };
 
 struct regie_context {
   std::shared_ptr<regie::Context> context;
+  std::shared_ptr<regie::PlanContext> plans;
+  std::shared_ptr<regie::ShapeLog> shape_log;
   std::string statistics, device_times;
   std::vector<regie_task_time> times;
 };

@@ -46,10 +46,18 @@ regie_port view(const std::vector<regie_model::Port>* ports, size_t index) {
 }  // namespace
 
 regie_model::regie_model(std::shared_ptr<const regie::Model> m) : model(std::move(m)) {
-  const auto shapes = regie::evaluate_shapes(*model);
-  for (const regie::ModelPort& p : model->inputs) inputs.push_back(describe(*model, shapes, p));
-  for (size_t o = 0; o < model->seen_outputs(); ++o)
-    outputs.push_back(describe(*model, shapes, model->outputs[o]));
+  describe_ports(*model);
+}
+
+regie_model::regie_model(std::shared_ptr<const regie::PlanSet> s)
+    : model(s->plans.back()), set(std::move(s)) {
+  describe_ports(*set->ports);
+}
+
+void regie_model::describe_ports(const regie::Model& from) {
+  const auto shapes = regie::evaluate_shapes(from);
+  for (const regie::ModelPort& p : from.inputs) inputs.push_back(describe(from, shapes, p));
+  for (size_t o = 0; o < from.seen_outputs(); ++o) outputs.push_back(describe(from, shapes, from.outputs[o]));
 }
 
 namespace regie {
@@ -176,6 +184,12 @@ regie_status regie_model_load(const char* path, regie_model** model) {
     if (!path || !model)
       return invalid_input("regie_model_load: a path and a place for the model are needed");
     *model = nullptr;
+    REGIE_ASSIGN(std::shared_ptr<const regie::PlanSet> set,
+                 regie::load_plan_set(path, regie::WeightChecking::kInBackground));
+    if (set) {
+      *model = new regie_model(std::move(set));
+      return {};
+    }
     REGIE_ASSIGN(std::shared_ptr<const regie::Model> loaded,
                  regie::load_model(path, regie::WeightChecking::kInBackground));
     *model = new regie_model(std::move(loaded));
@@ -186,7 +200,7 @@ regie_status regie_model_load(const char* path, regie_model** model) {
 regie_status regie_model_save(const regie_model* model, const char* path) {
   return api_guard([&]() -> Status {
     if (!model || !path) return invalid_input("regie_model_save: a model and a path are needed");
-    return regie::save_model(*model->model, path);
+    return model->set ? regie::save_plan_set(*model->set, path) : regie::save_model(*model->model, path);
   });
 }
 

@@ -83,6 +83,21 @@ Json figures(const regie_model& object) {
 
 std::string to_text(const Json& j) { return j.dump(2, ' ', false, Json::error_handler_t::replace); }
 
+Json plans_json(const regie::PlanSet& set) {
+  Json j{{"shapes", regie::to_text(set.spec)},
+         {"padding", regie::to_text(set.spec.padding)},
+         {"overflow", regie::to_text(set.spec.overflow)},
+         {"plans", Json::array()}};
+  for (size_t p = 0; p < set.plans.size() + (set.dynamic ? 1 : 0); ++p) {
+    const regie::Model& m = p < set.plans.size() ? *set.plans[p] : *set.dynamic;
+    uint64_t arena = 0;
+    for (const regie::ModelSpace& s : m.spaces) arena += s.arena_bytes;
+    j["plans"].push_back(
+        {{"sizes", p < set.plans.size() ? set.plan_text(p) : "dynamic"}, {"arena_bytes", arena}});
+  }
+  return j;
+}
+
 }  // namespace
 
 const char* regie_model::report() const try {
@@ -91,6 +106,7 @@ const char* regie_model::report() const try {
     // again.
     const std::string& ledger = compile_report.empty() ? model->ledger_json : compile_report;
     std::string own = to_text(figures(*this));
+    if (set) own += ",\n\"shapes\": " + (shapes_report.empty() ? to_text(plans_json(*set)) : shapes_report);
     if (!cache_report.empty()) own += ",\n\"cache\": " + cache_report;
     if (compile_ms) own += ",\n\"compile_ms\": " + to_text(*compile_ms);
     const size_t open = ledger.find_first_not_of(" \t\r\n"), close = ledger.find_last_not_of(" \t\r\n");
@@ -111,12 +127,43 @@ const char* regie_model::report() const try {
 const char* regie_context_statistics(regie_context* context) {
   if (!context) return "{}";
   try {
-    const regie::RunStatistics& s = context->context->statistics();
-    context->statistics = to_text({{"runs", s.runs},
-                                   {"shapes_prepared", s.shapes_prepared},
-                                   {"last_shape_change", s.last_shape_change}});
+    const regie::RunStatistics s =
+        context->plans ? context->plans->statistics() : context->context->statistics();
+    Json j{{"runs", s.runs},
+           {"shapes_prepared", s.shapes_prepared},
+           {"late_prepared", s.late_prepared},
+           {"last_shape_change", s.last_shape_change}};
+    if (context->plans) j["plan"] = context->plans->last_plan();
+    context->statistics = to_text(j);
   } catch (...) {
     return "{}";
   }
   return context->statistics.c_str();
+}
+
+const char* regie_session_statistics(regie_session* session) {
+  if (!session) return "{}";
+  try {
+    const regie::SessionStatistics prepared =
+        session->plans ? session->plans->preparations() : session->session->statistics();
+    Json j{{"shapes_prepared", prepared.shapes_prepared}, {"late_prepared", prepared.late_prepared}};
+    if (session->plans) {
+      const regie::PlanSet& set = session->plans->set();
+      const regie::PlanStatistics s = session->plans->statistics();
+      j["plans_made_ready"] = session->plans->plans_ready();
+      j["exact"] = s.exact;
+      j["padded"] = s.padded;
+      j["dynamic"] = s.dynamic;
+      j["resized"] = s.resized;
+      j["refused"] = s.refused;
+      j["runs"] = Json::object();
+      for (size_t p = 0; p < set.plans.size(); ++p) j["runs"][set.plan_text(p)] = s.runs[p];
+      if (set.dynamic) j["runs"]["dynamic"] = s.runs[set.plans.size()];
+    }
+    thread_local std::string text;
+    text = to_text(j);
+    return text.c_str();
+  } catch (...) {
+    return "{}";
+  }
 }

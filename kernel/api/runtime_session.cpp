@@ -1,4 +1,6 @@
 // The runtime half of the embedding API: sessions, contexts, runs.
+#include <cstdlib>
+
 #include "api/objects.h"
 #include "base/progress.h"
 
@@ -12,9 +14,10 @@ regie_status regie_session_create(const regie_model* model, const regie_option* 
     if (!model || !session)
       return invalid_input("regie_session_create: a model and a place for the session are needed");
     *session = nullptr;
-    REGIE_ASSIGN(const regie::ApiOptions read,
-                 regie::ApiOptions::read(options, option_count, {"threads", "timeout-ms", "plugin-path"},
-                                         {"device-set"}));
+    REGIE_ASSIGN(
+        const regie::ApiOptions read,
+        regie::ApiOptions::read(options, option_count, {"threads", "timeout-ms", "plugin-path", "shape-log"},
+                                {"device-set"}));
     regie::SessionOptions to;
     REGIE_ASSIGN(const int64_t threads, read.integer("threads", 0, 1, 1024));
     REGIE_ASSIGN(const int64_t timeout_ms, read.integer("timeout-ms", 0, 1, int64_t{1} << 40));
@@ -28,9 +31,19 @@ regie_status regie_session_create(const regie_model* model, const regie_option* 
           {text.substr(0, dot), text.substr(dot + 1, equals - dot - 1), text.substr(equals + 1)});
     }
     REGIE_ASSIGN(std::shared_ptr<regie::PluginHost> host, regie::api_plugin_host(read.text("plugin-path")));
-    REGIE_ASSIGN(std::shared_ptr<regie::Session> made,
-                 regie::Session::create(model->model, std::move(host), to));
-    *session = new regie_session{std::move(made)};
+    auto made = std::make_unique<regie_session>();
+    if (model->set) {
+      REGIE_ASSIGN(made->plans, regie::PlanSession::create(model->set, std::move(host), to));
+    } else {
+      REGIE_ASSIGN(made->session, regie::Session::create(model->model, std::move(host), to));
+    }
+    const char* variable = std::getenv("REGIE_SHAPE_LOG");
+    if (const std::string log = read.text("shape-log", variable ? variable : ""); !log.empty()) {
+      std::vector<std::string> names;
+      for (const regie_model::Port& p : model->inputs) names.push_back(p.name);
+      REGIE_ASSIGN(made->shape_log, regie::ShapeLog::open(log, std::move(names)));
+    }
+    *session = made.release();
     return {};
   });
 }
@@ -42,8 +55,14 @@ regie_status regie_context_acquire(regie_session* session, regie_context** conte
     if (!session || !context)
       return invalid_input("regie_context_acquire: a session and a place for the context are needed");
     *context = nullptr;
-    REGIE_ASSIGN(std::shared_ptr<regie::Context> got, session->session->acquire());
-    *context = new regie_context{std::move(got), {}, {}, {}};
+    auto got = std::make_unique<regie_context>();
+    if (session->plans) {
+      REGIE_ASSIGN(got->plans, session->plans->acquire());
+    } else {
+      REGIE_ASSIGN(got->context, session->session->acquire());
+    }
+    got->shape_log = session->shape_log;
+    *context = got.release();
     return {};
   });
 }
@@ -56,14 +75,19 @@ regie_status regie_run(regie_context* context, const regie_tensor* inputs, size_
     if (!context) return invalid_input("regie_run: a context is needed");
     if ((input_count && !inputs) || (output_count && !outputs))
       return invalid_input("regie_run: inputs or outputs are NULL");
-    return context->context->run({inputs, input_count}, {outputs, output_count});
+    if (context->shape_log) context->shape_log->write({inputs, input_count});
+    return context->plans ? context->plans->run({inputs, input_count}, {outputs, output_count})
+                          : context->context->run({inputs, input_count}, {outputs, output_count});
   });
 }
 
 regie_status regie_context_set_profiling(regie_context* context, uint32_t on) {
   return api_guard([&]() -> Status {
     if (!context) return invalid_input("regie_context_set_profiling: a context is needed");
-    context->context->set_profiling(on != 0);
+    if (context->plans)
+      context->plans->set_profiling(on != 0);
+    else
+      context->context->set_profiling(on != 0);
     return {};
   });
 }
@@ -73,7 +97,7 @@ size_t regie_context_task_times(regie_context* context, const regie_task_time** 
   if (!context || !times) return 0;
   const regie_status copied = api_guard([&]() -> Status {
     context->times.clear();
-    for (const regie::TaskTime& t : context->context->times())
+    for (const regie::TaskTime& t : context->plans ? context->plans->times() : context->context->times())
       context->times.push_back({t.program, t.task, t.wait_ns, t.issue_ns, t.issued_ns, t.begin_ns, t.end_ns});
     return {};
   });

@@ -12,6 +12,8 @@ DimTable::~DimTable() = default;
 
 regie_dim DimTable::symbol(std::string_view name, int64_t lower, int64_t upper, bool data_dependent) {
   Impl& t = *impl_;
+  if (auto it = t.fixed.find(name); it != t.fixed.end())
+    return it->second < lower || it->second > upper ? REGIE_DIM_UNKNOWN : it->second;
   if (auto it = t.symbol_ids.find(name); it != t.symbol_ids.end()) {
     DimSymbol& s = t.symbols[it->second];
     const int64_t low = std::max(s.lower, lower), high = std::min(s.upper, upper);
@@ -36,7 +38,13 @@ regie_dim DimTable::symbol(std::string_view name, int64_t lower, int64_t upper, 
 
 void DimTable::keep_input_ranges(bool on) { impl_->input_ranges_kept = on; }
 
+void DimTable::fix_symbol(std::string name, int64_t value) {
+  assert(value >= 0 && !find_symbol(name));
+  impl_->fixed.emplace(std::move(name), value);
+}
+
 std::optional<regie_dim> DimTable::find_symbol(std::string_view name) const {
+  if (auto it = impl_->fixed.find(name); it != impl_->fixed.end()) return it->second;
   const auto it = impl_->symbol_ids.find(name);
   if (it == impl_->symbol_ids.end()) return std::nullopt;
   return impl_->to_dim(impl_->of_atom(impl_->symbol_atoms[it->second]));

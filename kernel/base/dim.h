@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -24,6 +25,9 @@ struct DimSymbol {
   int64_t lower = 0, upper = INT64_MAX;  // inclusive
   bool data_dependent = false;
 };
+
+// Symbols, by name, that are to be numbers.
+using SymbolSizes = std::vector<std::pair<std::string, int64_t>>;
 
 // Postfix bytecode that the model file keeps and the runtime evaluates without this table.
 // Instructions: {push, constant}, {load, symbol index}, {operator REGIE_DIM_*, 0}.
@@ -49,6 +53,8 @@ class DimTable {
   // While on, ranges of symbols that are not data-dependent stay as they are when a symbol is asked for
   // again: what a branch that may not be taken needs of an input is not asked of every run.
   void keep_input_ranges(bool on);
+  // From now on the symbol of this name, not made yet, is this number.
+  void fix_symbol(std::string name, int64_t value);
   std::optional<regie_dim> find_symbol(std::string_view name) const;
   // `op` is REGIE_DIM_*. REGIE_DIM_UNKNOWN if an operand is unknown, or for a division by the constant zero,
   // a coefficient beyond 64 bits, or an expression beyond any use (nested 128 deep, a million symbols long).

@@ -137,6 +137,7 @@ struct DimTable::Impl {
 
   std::vector<DimSymbol> symbols;
   std::map<std::string, uint32_t, std::less<>> symbol_ids;
+  std::map<std::string, int64_t, std::less<>> fixed;
   std::vector<Atom> symbol_atoms;
   std::vector<AtomRep> atoms;
   std::vector<MonoRep> monos;

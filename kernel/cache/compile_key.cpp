@@ -114,6 +114,7 @@ class Builder {
     key_.add("option", "optimise", o.optimise ? "1" : "0");
     key_.add("option", "verify", o.verify ? "1" : "0");
     for (const auto& [name, value] : o.import_options) key_.add("option", name, value);
+    for (const auto& [name, value] : o.sizes) key_.add("option", "size " + name, std::to_string(value));
     for (const auto& [name, value] : o.settings) key_.add("option", "set " + name, value);
     std::string patches;
     for (uint32_t p : o.held_back_patches) patches += (patches.empty() ? "" : ",") + std::to_string(p);

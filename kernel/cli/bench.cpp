@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "cli/bench_shapes.h"
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/memory_use.h"
@@ -36,6 +37,7 @@ struct Figures {
   uint64_t warm_ups = 0, profiled = 0;
   std::vector<double> samples;  // ms
   TimeShares shares;
+  bool other_plan = false;  // the run took one whose tasks nobody can name
   uint64_t peak_bytes = 0;
   uint32_t threads = 0;  // 0: as the model was compiled for
 };
@@ -77,6 +79,8 @@ regie_status measure(Opened& opened, const Plan& plan, Figures* f) {
     const size_t count = regie_context_task_times(opened.context.get(), &times);
     f->shares.add(tasks, times, count);
   }
+  f->other_plan =
+      !f->shares.all.calls && Json::parse(regie_context_statistics(opened.context.get())).contains("plan");
   return regie_context_set_profiling(opened.context.get(), 0);
 }
 
@@ -106,7 +110,7 @@ Json to_json(const std::string& path, const Opened& opened, const Figures& f, co
   j["coefficient_of_variation"] = s.variation;
   j["unstable"] = s.variation > kUnstable;
   j["peak_resident_bytes"] = f.peak_bytes;
-  j["reference_kernels"] = shares_json(f);
+  j["reference_kernels"] = f.other_plan ? Json() : shares_json(f);
   j["samples_ms"] = f.samples;
   return j;
 }
@@ -131,8 +135,12 @@ void print(const std::string& path, const Opened& opened, const Figures& f, cons
               s.min, s.max, s.mean, s.median, s.p90, s.p95, s.p99);
   std::printf("memory     %.1f MiB resident at most%s\n", static_cast<double>(f.peak_bytes) / 1048576,
               opened.compiled ? ", the compile included" : "");
-  std::printf("reference  %.2f %% of the time in kernels is spent in reference kernels",
-              100 * f.shares.reference_share());
+  if (f.other_plan) {
+    std::printf("reference  not known: runs took another plan than that of the greatest sizes");
+  } else {
+    std::printf("reference  %.2f %% of the time in kernels is spent in reference kernels",
+                100 * f.shares.reference_share());
+  }
   const auto list = ranked(f.shares.reference_by_op);
   for (size_t i = 0; i < list.size() && i < 5; ++i)
     std::printf("%s %s %.2f %%", i ? "," : ":", list[i].first.c_str(),
@@ -155,6 +163,8 @@ int command_bench(const Arguments& arguments) {
       "and so many runs at least")("warm-up-ms",
                                    po::value<double>(&plan.warm_up_ms)->default_value(plan.warm_up_ms),
                                    "run for so many milliseconds before")(
+      "trace", po::value<std::string>(),
+      "measure each shape of this log (a line like {\"x\":[1,3,320,320]})")(
       "json", "print one JSON object with every sample instead of the summary");
   add_measure_options(&options);
   po::variables_map values;
@@ -172,7 +182,22 @@ int command_bench(const Arguments& arguments) {
   if (!values.count("cache") && !std::getenv("REGIE_CACHE"))
     values.insert({"cache", po::variable_value(std::string("off"), false)});
   Opened opened;
+  opened.shapes_later = true;
   if (int code = open_model(path, values, values["seed"].as<uint64_t>(), &opened)) return code;
+  if (opened.shape_is_request) {
+    auto shapes = wanted_shapes(opened.model.get(), values);
+    if (!shapes.ok()) return report(shapes.status());
+    if (shapes->size() == 1 && !values.count("trace")) {
+      if (Status s = opened.take_inputs(request_shapes(values), values, values["seed"].as<uint64_t>());
+          !s.ok())
+        return report(std::move(s.set_where(path)));
+    } else if (!shapes->empty()) {
+      return bench_shapes(path, opened, *shapes,
+                          {plan.duration_s, plan.warm_up_ms, plan.iterations, values["seed"].as<uint64_t>(),
+                           values.count("json") != 0},
+                          values);
+    }
+  }
   Figures figures;
   if (values.count("threads"))  // a number: the session was made with it
     figures.threads = static_cast<uint32_t>(std::stoul(values["threads"].as<std::string>()));

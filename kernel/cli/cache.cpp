@@ -7,6 +7,7 @@
 
 #include "api/compile_options.h"
 #include "cache/cached_compile.h"
+#include "cache/plans_compile.h"
 #include "cache/kernel_store.h"
 #include "cli/command.h"
 #include "cli/json.h"
@@ -87,37 +88,59 @@ int list(const std::shared_ptr<CacheFolder>& folder, bool json) {
   return 0;
 }
 
+Json why_json(const CacheAnswer& answer) {
+  Json out{{"key", answer.digest},
+           {"hit", answer.in_folder},
+           {"why", answer.in_folder ? std::vector<std::string>() : answer.why}};
+  if (!answer.damaged.empty()) out["damaged"] = answer.damaged;
+  if (answer.nearest) out["nearest"] = {{"key", answer.nearest->digest}, {"source", answer.nearest->source}};
+  return out;
+}
+
+void print_why(const CacheAnswer& answer) {
+  if (answer.in_folder) {
+    std::printf("hit: %s, made from %s\n", answer.digest.c_str(),
+                answer.nearest ? answer.nearest->source.c_str() : "?");
+    return;
+  }
+  std::printf("miss: %s\n", answer.digest.c_str());
+  if (!answer.damaged.empty()) {
+    std::printf("  the entry is damaged and will be made again: %s\n", answer.damaged.c_str());
+    return;
+  }
+  if (answer.nearest)
+    std::printf("the nearest entry is %s, made from %s; what differs:\n", answer.nearest->digest.c_str(),
+                answer.nearest->source.c_str());
+  for (const std::string& w : answer.why) std::printf("  %s\n", w.c_str());
+}
+
+// Of a model with several plans, each.
 int why(const std::string& model, const po::variables_map& values, bool json) {
   const auto pairs = compile_options(values);
   const auto options = api_options(pairs);
   auto given = read_api_compile(options.data(), options.size());
   if (!given.ok()) return report(given.status());
-  const auto answer = ask_cache({given->plugins, model, {}, given->options}, given->cache);
-  if (!answer.ok()) return report(answer.status());
-  if (json) {
-    Json out{{"key", answer->digest},
-             {"hit", answer->in_folder},
-             {"why", answer->in_folder ? std::vector<std::string>() : answer->why}};
-    if (!answer->damaged.empty()) out["damaged"] = answer->damaged;
-    if (answer->nearest)
-      out["nearest"] = {{"key", answer->nearest->digest}, {"source", answer->nearest->source}};
-    std::fputs(json_text(out).c_str(), stdout);
-    return 0;
+  const CompileRequest request{given->plugins, model, {}, given->options};
+  const bool several = given->shapes.mode == ShapeSpec::kBuckets;
+  std::vector<std::pair<std::string, CompileRequest>> requests{{"", request}};
+  if (several) {
+    auto all = plan_requests(request, given->shapes);
+    if (!all.ok()) return report(all.status());
+    requests = std::move(all).value();
   }
-  if (answer->in_folder) {
-    std::printf("hit: %s, made from %s\n", answer->digest.c_str(),
-                answer->nearest ? answer->nearest->source.c_str() : "?");
-    return 0;
+  Json out = Json::array();
+  for (const auto& [sizes, one] : requests) {
+    const auto answer = ask_cache(one, given->cache);
+    if (!answer.ok()) return report(answer.status());
+    if (json) {
+      out.push_back(why_json(*answer));
+      if (several) out.back()["sizes"] = sizes;
+      continue;
+    }
+    if (several) std::printf("%s: ", sizes.c_str());
+    print_why(*answer);
   }
-  std::printf("miss: %s\n", answer->digest.c_str());
-  if (!answer->damaged.empty()) {
-    std::printf("  the entry is damaged and will be made again: %s\n", answer->damaged.c_str());
-    return 0;
-  }
-  if (answer->nearest)
-    std::printf("the nearest entry is %s, made from %s; what differs:\n", answer->nearest->digest.c_str(),
-                answer->nearest->source.c_str());
-  for (const std::string& w : answer->why) std::printf("  %s\n", w.c_str());
+  if (json) std::fputs(json_text(several ? out : out[0]).c_str(), stdout);
   return 0;
 }
 

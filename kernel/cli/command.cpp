@@ -92,6 +92,16 @@ void add_compile_options(po::options_description* options) {
       "fix an input's dimensions, e.g. x=16,1,8,8; may be repeated")(
       "fold-defaults",
       "inputs that the model has a value for are constants: faster, but a run cannot give them any more")(
+      "shapes", po::value<std::string>(),
+      "dynamic (the default): kernels made ready for each shape as it comes; buckets:x.0=1|4|16,x.2=320|640: "
+      "a "
+      "plan for each combination of these sizes of axes 0 and 2 of input x, which requests are padded up to; "
+      "max:x.0=16: one")(
+      "padding", po::value<std::string>(),
+      "with --shapes buckets or max: allow (default; refused at compile time where an operator "
+      "would mix it with what is real), refuse (a request has one of the sizes), force")(
+      "overflow", po::value<std::string>(),
+      "what becomes of a request above the largest size: error (default), dynamic, or resize (images)")(
       "set", po::value<Strings>()->composing(),
       "an option of a pass, e.g. fold-constants.budget-bytes=4096; may be repeated")(
       "threads", po::value<std::string>(), "threads that kernels may use (default: 1)")(
@@ -110,8 +120,8 @@ void add_compile_options(po::options_description* options) {
 
 std::vector<std::pair<std::string, std::string>> compile_options(const po::variables_map& values) {
   std::vector<std::pair<std::string, std::string>> pairs;
-  for (const char* key :
-       {"target", "pipeline", "threads", "dump", "plugin-path", "cache", "cache-dir", "cache-size"})
+  for (const char* key : {"target", "pipeline", "threads", "dump", "plugin-path", "cache", "cache-dir",
+                          "cache-size", "shapes", "padding", "overflow"})
     if (values.count(key)) pairs.emplace_back(key, values[key].as<std::string>());
   for (const char* key : {"shape", "set"})
     if (values.count(key))

@@ -39,6 +39,7 @@ int command_profile(const Arguments&);
 int command_explain(const Arguments&);
 int command_plan_memory(const Arguments&);
 int command_cache(const Arguments&);
+int command_shapes(const Arguments&);
 
 // Parses `arguments`; prints help and gives an exit code if asked for or if they are wrong. `usage` is the
 // line after "regie", `example` one or more commands that work. A positional name that ends in "..." takes

@@ -56,6 +56,18 @@ void print_engines(const Json& report) {
   line("engines", text);
 }
 
+// The plans of a model that has several; the lines above are of the greatest.
+void print_plans(const Json& report) {
+  const Json& shapes = report.value("shapes", Json::object());
+  for (const Json& p : shapes.value("plans", Json::array())) {
+    char time[32];
+    std::snprintf(time, sizeof time, "%.1f ms", p.value("milliseconds", 0.0));
+    const std::string outcome = p.contains("cache") ? p["cache"].value("outcome", "") : "";
+    line("plan", p["sizes"].get<std::string>() + ": arena of " + grouped(p["arena_bytes"]) + " bytes, " +
+                     (outcome == "hit" ? "from the cache" : "compiled") + " in " + time);
+  }
+}
+
 void print_cache(const Json& report) {
   const Json& cache = report.value("cache", Json::object());
   std::string text = cache.value("outcome", "");
@@ -86,6 +98,7 @@ void summary(const char* path, const Json& report) {
   print_memory(report);
   line("tasks", count_of(report["tasks"], "task") + " on " + count_of(report["streams"], "stream") + ", " +
                     count_of(report["events"], "event"));
+  print_plans(report);
   print_cache(report);
 }
 
@@ -115,6 +128,7 @@ int command_compile(const Arguments& arguments) {
                         {{"MODEL", "the model: .onnx, a graph in text form (.rg), or .rgm to compile again"}},
                         "compile MODEL [-o OUT.rgm] [options]",
                         "  regie compile model.onnx -o model.rgm --shape x=16,1,8,8\n"
+                        "  regie compile model.onnx -o model.rgm --shapes 'buckets:x.0=1|4|16'\n"
                         "  regie compile model.onnx --target host_and_null --dump stages",
                         &values))
     return *code;

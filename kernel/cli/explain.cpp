@@ -21,6 +21,11 @@ Result<Compilation> compile_now(const std::string& path, const po::variables_map
   const auto pairs = compile_options(values);
   const auto list = api_options(pairs);
   REGIE_ASSIGN(ApiCompile given, read_api_compile(list.data(), list.size()));
+  if (given.shapes.mode == ShapeSpec::kBuckets)
+    return invalid_input(
+        "this makes a plan for each combination of sizes, and one compile is explained; fix the "
+        "sizes of one with --shape",
+        "--shapes");
   given.options.explain = true;
   const ShowProgress progress;
   REGIE_ASSIGN(Compiled compiled, compile(given.plugins, path, {}, given.options));

@@ -170,4 +170,12 @@ Result<std::vector<Tensor>> gather_inputs(const regie_model* model, const std::v
   return inputs;
 }
 
+Result<std::pair<std::string, std::vector<int64_t>>> read_shape(const regie_model* model,
+                                                                const std::string& text) {
+  REGIE_ASSIGN(auto place, named(model, text, "--shape", "name=16,1,8,8"));
+  const regie_port port = regie_model_input(model, place.first);
+  REGIE_ASSIGN(auto dims, read_dims(place.second, port));
+  return std::pair{std::string(port.name), std::move(dims)};
+}
+
 }  // namespace regie::cli

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/elem.h"
@@ -16,5 +17,9 @@ namespace regie::cli {
 Result<std::vector<Tensor>> gather_inputs(const regie_model* model, const std::vector<std::string>& files,
                                           const std::vector<std::string>& shapes,
                                           std::optional<uint64_t> seed);
+
+// "name=16,1,8,8": the input's name and the sizes, as many as it has dimensions.
+Result<std::pair<std::string, std::vector<int64_t>>> read_shape(const regie_model* model,
+                                                                const std::string& text);
 
 }  // namespace regie::cli

@@ -23,6 +23,7 @@ constexpr Command kCommands[] = {
     {"plugins", "list and describe plug-ins", command_plugins},
     {"inspect", "what is in an offline model", command_inspect},
     {"cache", "what was compiled before and is kept", command_cache},
+    {"shapes", "which sizes of inputs deserve plans of their own", command_shapes},
     {"plan-memory", "pack buffers with lifetimes into one arena", command_plan_memory},
 };
 

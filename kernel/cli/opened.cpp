@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <set>
 
 #include "base/file.h"
 #include "cli/inputs.h"
@@ -22,6 +23,30 @@ std::vector<std::string> strings(const po::variables_map& values, const char* ke
   return values.count(key) ? values[key].as<std::vector<std::string>>() : std::vector<std::string>();
 }
 
+// Numbers alone: "x=16,1,8,8". A name or ? ("x=N,?,8,8") says something about the model.
+bool is_request(const std::string& shape) {
+  const size_t equals = shape.rfind('=');
+  return equals != std::string::npos &&
+         shape.find_first_not_of("0123456789,", equals + 1) == std::string::npos;
+}
+
+}  // namespace
+
+std::vector<std::string> request_shapes(const po::variables_map& values) {
+  std::vector<std::string> shapes = strings(values, "shape");
+  std::erase_if(shapes, [](const std::string& s) { return !is_request(s); });
+  return shapes;
+}
+
+namespace {
+// Two shapes of one input.
+bool named_twice(const po::variables_map& values) {
+  std::set<std::string> names;
+  for (const std::string& text : request_shapes(values))
+    if (!names.insert(text.substr(0, text.rfind('='))).second) return true;
+  return false;
+}
+
 }  // namespace
 
 Result<bool> is_offline_model(const std::string& path) {
@@ -33,7 +58,9 @@ void add_run_options(po::options_description* options) {
   options->add_options()("input", po::value<std::vector<std::string>>()->composing(),
                          "an input, name=file.npy; may be repeated")(
       "device-set", po::value<std::vector<std::string>>()->composing(),
-      "a parameter of a device for this run, e.g. npu.mode=sink; may be repeated");
+      "a parameter of a device for this run, e.g. npu.mode=sink; may be repeated")(
+      "shape-log", po::value<std::string>(),
+      "append the shape of each run to this file, for regie shapes advise (default: REGIE_SHAPE_LOG)");
   add_compile_options(options);
 }
 
@@ -44,13 +71,25 @@ void add_measure_options(po::options_description* options) {
   add_run_options(options);
 }
 
+Status Opened::take_inputs(const std::vector<std::string>& shapes, const po::variables_map& values,
+                           std::optional<uint64_t> seed) {
+  REGIE_ASSIGN(inputs, gather_inputs(model.get(), strings(values, "input"), shapes, seed));
+  views.clear();
+  for (const Tensor& t : inputs) views.push_back(t.view());
+  return {};
+}
+
 int open_model(const std::string& path, const po::variables_map& values, std::optional<uint64_t> seed,
                Opened* opened) {
   auto offline = is_offline_model(path);
   if (!offline.ok()) return report(offline.status());
   auto pairs = compile_options(values);
   const auto of_session = [](const auto& p) { return p.first == "threads" || p.first == "plugin-path"; };
-  if (*offline) std::erase_if(pairs, [](const auto& p) { return p.first == "shape"; });
+  // Of a model that is compiled for several shapes, --shape says which of them is run.
+  opened->shape_is_request =
+      *offline || values.count("shapes") || values.count("trace") || named_twice(values);
+  if (opened->shape_is_request)
+    std::erase_if(pairs, [](const auto& p) { return p.first == "shape" && is_request(p.second); });
   const auto of_compile = [&](const auto& p) { return !of_session(p) && !p.first.starts_with("cache"); };
   const bool recompile = std::any_of(pairs.begin(), pairs.end(), of_compile);
   opened->compiled = !*offline || recompile;
@@ -70,15 +109,16 @@ int open_model(const std::string& path, const po::variables_map& values, std::op
   if (*offline && recompile)
     std::fprintf(stderr, "regie: compiled again from the portable graph in %s\n", path.c_str());
 
-  auto inputs = gather_inputs(model, strings(values, "input"),
-                              *offline ? strings(values, "shape") : std::vector<std::string>(), seed);
-  if (!inputs.ok()) return report(std::move(inputs).status().set_where(path));
-  opened->inputs = std::move(inputs).value();
-  for (const Tensor& t : opened->inputs) opened->views.push_back(t.view());
+  const bool asked = opened->shape_is_request && !opened->shapes_later;
+  if (Status taken =
+          opened->take_inputs(asked ? request_shapes(values) : std::vector<std::string>(), values, seed);
+      !taken.ok())
+    return report(std::move(taken.set_where(path)));
 
   start = Clock::now();
   std::erase_if(pairs, [&](const auto& p) { return !of_session(p); });
   for (std::string& s : strings(values, "device-set")) pairs.emplace_back("device-set", std::move(s));
+  if (values.count("shape-log")) pairs.emplace_back("shape-log", values["shape-log"].as<std::string>());
   auto session_options = api_options(pairs);
   regie_session* session = nullptr;
   if (regie_status s = regie_session_create(model, session_options.data(), session_options.size(), &session))

@@ -27,7 +27,13 @@ struct Opened {
   std::vector<Tensor> inputs;
   std::vector<regie_tensor> views;  // of the inputs
   bool compiled = false;
+  bool shape_is_request = false;  // --shape says what is run; else what is compiled
+  bool shapes_later = false;      // set before: the caller reads --shape, `inputs` are of the planned sizes
   double model_ms = 0, session_ms = 0;  // loading or compiling; devices, kernels, weights
+  // Makes the inputs: those of --input, and random numbers of these sizes ("x=16,1,8,8"), else the planned
+  // ones.
+  Status take_inputs(const std::vector<std::string>& shapes, const po::variables_map& values,
+                     std::optional<uint64_t> seed);
   // The outputs' memory is the context's until the next run.
   regie_status run(std::span<regie_tensor> outputs) {
     for (regie_tensor& t : outputs) t = {};
@@ -48,6 +54,9 @@ void add_measure_options(po::options_description* options);
 // random inputs have.
 int open_model(const std::string& path, const po::variables_map& values, std::optional<uint64_t> seed,
                Opened* opened);
+
+// Those of --shape that say the sizes of inputs, and nothing about the model.
+std::vector<std::string> request_shapes(const po::variables_map& values);
 
 Result<bool> is_offline_model(const std::string& path);
 

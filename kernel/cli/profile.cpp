@@ -95,6 +95,13 @@ int command_profile(const Arguments& arguments) {
   std::vector<ProfiledRun> profiled;
   if (regie_status s = profile(opened, warm_ups, runs, &profiled)) return report_api(s);
 
+  if (profiled.back().times.empty() &&
+      Json::parse(regie_context_statistics(opened.context.get())).contains("plan"))
+    return report(
+        invalid_input("of a model with several plans only the one of the greatest sizes can be profiled; "
+                      "compile with the sizes of "
+                      "another one, --shape in place of --shapes",
+                      "--shape"));
   const Tasks tasks = read_tasks(opened.model.get());
   TimeShares shares;
   DeviceSummaries devices;

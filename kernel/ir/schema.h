@@ -12,6 +12,7 @@
 #include "base/names.h"
 #include "base/status.h"
 #include "ir/graph.h"
+#include "ir/padding_rule.h"
 
 namespace regie {
 
@@ -43,7 +44,9 @@ struct OpSchema {
   std::map<std::string, std::vector<regie_elem>> types;  // allowed element types by key
   uint32_t min_regions = 0, max_regions = 0;
   bool open_attrs = false;  // takes any further attribute (calls)
-  std::string where;        // file:line
+  // How padding passes through, the first that fits; empty: nothing is declared.
+  std::vector<PaddingRule> padding;
+  std::string where;  // file:line
   const SchemaAttr* find_attr(std::string_view name) const;
 };
 

@@ -237,6 +237,12 @@ Result<OpSchema> read_op(const TomlTable& table, const Groups& groups) {
     op.max_regions = static_cast<uint32_t>(numbers[1]);
   }
   REGIE_ASSIGN(op.open_attrs, table.bool_or("open_attributes", false));
+  REGIE_ASSIGN(auto padding, table.strings_or("padding", {}));
+  for (const std::string& line : padding) {
+    auto rule = read_padding_rule(line);
+    if (!rule.ok()) return invalid_input(rule.status().message(), op.where);
+    op.padding.push_back(std::move(rule).value());
+  }
   REGIE_TRY(table.finish());
   return op;
 }

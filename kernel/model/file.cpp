@@ -15,6 +15,25 @@ bool looks_like_model_file(std::span<const std::byte> head) {
                     [](char a, std::byte b) { return static_cast<std::byte>(a) == b; });
 }
 
+Status write_sections(std::span<const Section> sections, const std::string& path, Sync sync) {
+  const Layout layout = lay_out(sections, kModelFormatVersion);
+  return write_file_atomically(
+      path,
+      [&](const AppendBytes& append) -> Status {
+        static constexpr char kZeros[kPageBytes] = {};
+        REGIE_TRY(append(layout.head.data(), layout.head.size()));
+        uint64_t at = layout.head.size();
+        for (size_t i = 0; i < sections.size(); ++i) {
+          if (layout.places[i].offset > at) REGIE_TRY(append(kZeros, layout.places[i].offset - at));
+          if (!sections[i].bytes.empty())
+            REGIE_TRY(append(sections[i].bytes.data(), sections[i].bytes.size()));
+          at = layout.places[i].offset + layout.places[i].size;
+        }
+        return {};
+      },
+      sync);
+}
+
 Status save_model(const Model& model, const std::string& path, Sync sync) {
   if (model.weight_check) REGIE_TRY(model.weight_check->wait());
   REGIE_ASSIGN(const WireModel wire, to_wire(model));
@@ -27,22 +46,7 @@ Status save_model(const Model& model, const std::string& path, Sync sync) {
       {static_cast<uint32_t>(SectionKind::kKernels), 0, std::as_bytes(std::span(wire.kernels))},
       {static_cast<uint32_t>(SectionKind::kWeights), 0, model.weight_bytes},
   };
-  const Layout layout = lay_out(sections, kModelFormatVersion);
-  return write_file_atomically(
-      path,
-      [&](const AppendBytes& append) -> Status {
-        static constexpr char kZeros[kPageBytes] = {};
-        REGIE_TRY(append(layout.head.data(), layout.head.size()));
-        uint64_t at = layout.head.size();
-        for (size_t i = 0; i < std::size(sections); ++i) {
-          if (layout.places[i].offset > at) REGIE_TRY(append(kZeros, layout.places[i].offset - at));
-          if (!sections[i].bytes.empty())
-            REGIE_TRY(append(sections[i].bytes.data(), sections[i].bytes.size()));
-          at = layout.places[i].offset + layout.places[i].size;
-        }
-        return {};
-      },
-      sync);
+  return write_sections(sections, path, sync);
 }
 
 namespace {
@@ -54,6 +58,9 @@ Result<std::shared_ptr<Model>> load(std::span<const std::byte> file, std::shared
   for (const Section& s : sections) {
     if (s.kind >= 1 && s.kind <= 5)
       found[s.kind] = &s;
+    else if (s.kind == static_cast<uint32_t>(SectionKind::kPlans))
+      return unsupported(
+          "the file holds plans for several sizes, and one is expected here; compile without --shapes", path);
     else if (!(s.flags & kSectionOptional))
       return unsupported(
           "a section " + section_name(s.kind) +
@@ -89,7 +96,8 @@ Result<std::shared_ptr<Model>> load(std::span<const std::byte> file, std::shared
   return model;
 }
 
-// The parts of the weights that tasks read, ascending; the portable copies of packed ones are not among them.
+}  // namespace
+
 MappedParts read_by_tasks(const Model& model) {
   std::vector<bool> used(model.weights.size());
   for (const ModelProgram& p : model.programs)
@@ -104,8 +112,6 @@ MappedParts read_by_tasks(const Model& model) {
   std::sort(parts.begin(), parts.end(), [](auto a, auto b) { return a.data() < b.data(); });
   return parts;
 }
-
-}  // namespace
 
 Result<std::shared_ptr<const Model>> load_model(const std::string& path, WeightChecking weights) {
   constexpr size_t kSmall = size_t{1} << 20;  // read sooner than a thread is there

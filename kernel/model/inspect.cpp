@@ -7,6 +7,7 @@
 #include "regie/c/engine.h"
 #include "model/late.h"
 #include "model/layout.h"
+#include "model/plan_set.h"
 #include "model/sections.h"
 
 namespace regie {
@@ -86,13 +87,8 @@ std::string task_text(const Model& m, const ModelTask& t, size_t index) {
   return text + "\n";
 }
 
-}  // namespace
-
-Result<std::string> inspect_model(const std::string& path) {
-  REGIE_ASSIGN(const std::shared_ptr<const Model> model, load_model(path));
-  REGIE_ASSIGN(const MappedFile file, MappedFile::open(path));
-  REGIE_ASSIGN(const std::vector<Section> sections, read_sections(file.bytes(), path));
-  const Model& m = *model;
+std::string model_text(const Model& m, const std::string& path, std::span<const std::byte> file,
+                       const std::vector<Section>& sections) {
   std::string text = "model " + (m.name.empty() ? path : m.name) + "\n";
   auto line = [&](const char* key, const std::string& value) {
     if (!value.empty()) text += std::string(key) + ": " + value + "\n";
@@ -109,7 +105,7 @@ Result<std::string> inspect_model(const std::string& path) {
     std::string name = section_name(s.kind);
     std::erase(name, '\'');
     text += "  " + name + ": " + std::to_string(s.bytes.size()) + " bytes at " +
-            std::to_string(s.bytes.data() - file.bytes().data()) + "\n";
+            std::to_string(s.bytes.data() - file.data()) + "\n";
   }
   if (!m.symbols.empty()) text += "symbols:\n";
   const LateFacts late(m);
@@ -148,6 +144,24 @@ Result<std::string> inspect_model(const std::string& path) {
     text += "program " + std::to_string(p) + ": " + std::to_string(m.programs[p].tasks.size()) + " tasks\n";
     for (size_t t = 0; t < m.programs[p].tasks.size(); ++t) text += task_text(m, m.programs[p].tasks[t], t);
   }
+  return text;
+}
+
+}  // namespace
+
+Result<std::string> inspect_model(const std::string& path) {
+  REGIE_ASSIGN(const std::shared_ptr<const PlanSet> set, load_plan_set(path));
+  REGIE_ASSIGN(const MappedFile file, MappedFile::open(path));
+  REGIE_ASSIGN(const std::vector<Section> sections, read_sections(file.bytes(), path));
+  if (!set) {
+    REGIE_ASSIGN(const std::shared_ptr<const Model> model, load_model(path));
+    return model_text(*model, path, file.bytes(), sections);
+  }
+  std::string text = "plans for several sizes: " + to_text(set->spec) + ", padding " +
+                     to_text(set->spec.padding) + ", overflow " + to_text(set->spec.overflow) + "\n";
+  for (size_t p = 0; p < set->plans.size(); ++p)
+    text += "\nplan " + set->plan_text(p) + ":\n" + model_text(*set->plans[p], path, file.bytes(), sections);
+  if (set->dynamic) text += "\ndynamic plan:\n" + model_text(*set->dynamic, path, file.bytes(), sections);
   return text;
 }
 

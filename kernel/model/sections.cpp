@@ -55,6 +55,8 @@ std::string section_name(uint32_t kind) {
       return "'kernels'";
     case SectionKind::kWeights:
       return "'weights'";
+    case SectionKind::kPlans:
+      return "'plans'";
   }
   return "of unknown kind " + std::to_string(kind);
 }
@@ -88,6 +90,14 @@ Layout lay_out(std::span<const Section> sections, uint32_t format_version) {
 
 std::string head_checksum_text(std::span<const std::byte> file) {
   return file.size() < kHeaderBytes || !looks_like_model_file(file) ? "" : hex(get(file, kChecksumAt, 8));
+}
+
+bool names_section(std::span<const std::byte> file, SectionKind kind) {
+  if (file.size() < kHeaderBytes || !looks_like_model_file(file)) return false;
+  const uint64_t count = std::min<uint64_t>(get(file, kCountAt, 4), kMaxSections);
+  for (uint64_t i = 0; i < count && kHeaderBytes + (i + 1) * kSectionEntryBytes <= file.size(); ++i)
+    if (get(file, kHeaderBytes + i * kSectionEntryBytes, 4) == static_cast<uint32_t>(kind)) return true;
+  return false;
 }
 
 Status check_sum(uint32_t kind, uint64_t actual, uint64_t expected, const std::string& path) {

@@ -10,12 +10,20 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file.h"
 #include "base/status.h"
 #include "model/weight_check.h"
 
 namespace regie {
 
-enum class SectionKind : uint32_t { kModel = 1, kGraph = 2, kLedger = 3, kKernels = 4, kWeights = 5 };
+enum class SectionKind : uint32_t {
+  kModel = 1,
+  kGraph = 2,
+  kLedger = 3,
+  kKernels = 4,
+  kWeights = 5,
+  kPlans = 6
+};
 inline constexpr uint32_t kSectionOptional = 1;  // a reader that does not know the kind may go on without it
 inline constexpr size_t kHeaderBytes = 64, kSectionEntryBytes = 40, kPageBytes = 4096;
 inline constexpr std::string_view kModelMagic = "REGIERGM";
@@ -38,6 +46,12 @@ struct Layout {
   uint64_t total = 0;
 };
 Layout lay_out(std::span<const Section> sections, uint32_t format_version);
+
+// Does the table name such a section? A quick look: nothing is checked.
+bool names_section(std::span<const std::byte> file, SectionKind kind);
+
+// Writes a whole file of them.
+Status write_sections(std::span<const Section> sections, const std::string& path, Sync sync);
 
 // 16 digits: the checksum that the header has of itself and the table, and so of all sections; empty if it is
 // no model file. Tells one file from another without reading either.

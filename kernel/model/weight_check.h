@@ -26,6 +26,10 @@ using MappedParts = std::vector<std::span<const std::byte>>;
 // which stay in the process's memory when they have been read here; the others do not.
 Status check_weights(const UncheckedWeights& weights, const MappedParts& kept, const std::string& path);
 
+struct Model;
+// The parts of the weights that tasks read, ascending; the portable copies of packed ones are not among them.
+MappedParts read_by_tasks(const Model& model);
+
 class WeightCheck {
  public:
   // Begins at once. `owner` keeps the bytes alive.

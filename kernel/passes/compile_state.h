@@ -30,8 +30,9 @@ struct CompileOptions {
   uint32_t threads = 1;
   std::string dump;  // folder for the graph after each stage; empty: none
   std::vector<std::pair<std::string, std::string>> import_options;  // {"shape", "x=16,1,8,8"}
-  std::vector<std::pair<std::string, std::string>> settings;        // {"fold-constants.budget-bytes", "1024"}
-  std::set<uint32_t> held_back_patches;                             // bisection: patches left out
+  SymbolSizes sizes;                                          // symbols of the model that are these numbers
+  std::vector<std::pair<std::string, std::string>> settings;  // {"fold-constants.budget-bytes", "1024"}
+  std::set<uint32_t> held_back_patches;                       // bisection: patches left out
   uint32_t stop_after_patches = UINT32_MAX;
   bool explain = false;            // the ledger leaves no detail out
   KernelCache* kernels = nullptr;  // where engines' kernels may be known from before; outlives the compile

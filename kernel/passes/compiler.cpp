@@ -1,5 +1,6 @@
 #include "passes/compiler.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 
@@ -8,6 +9,7 @@
 #include "ir/verify.h"
 #include "model/check.h"
 #include "model/file.h"
+#include "model/plan_set.h"
 #include "model/plan_check.h"
 #include "passes/importer.h"
 #include "passes/pass_manager.h"
@@ -71,20 +73,21 @@ void note_defaults(CompileState& state) {
 // A framework's file, a text graph, or an offline model, whose portable graph is compiled again.
 Result<std::unique_ptr<Graph>> read_graph(CompileState& state, const std::string& path,
                                           std::span<const std::byte> bytes) {
-  const auto& options = state.options.import_options;
+  const ImportSettings settings{state.options.import_options, state.options.sizes};
   if (!bytes.empty())
-    return import_bytes(*state.plugins, *state.ops, bytes, path, options, &state.external_files);
+    return import_bytes(*state.plugins, *state.ops, bytes, path, settings, &state.external_files);
   auto file = MappedFile::open(path);
   if (!file.ok()) return std::move(file).status();
   if (!looks_like_model_file(file->bytes()))
-    return import_model(*state.plugins, *state.ops, path, options, &state.external_files);
-  REGIE_ASSIGN(std::shared_ptr<const Model> model, load_model(path));
-  if (!options.empty())
-    return unsupported(
-        "`" + options.front().first + "` needs the framework's file: an offline model's shapes are made",
-        path);
+    return import_model(*state.plugins, *state.ops, path, settings, &state.external_files);
+  REGIE_ASSIGN(std::shared_ptr<const Model> model, load_portable(path));
+  if (!settings.options.empty())
+    return unsupported("`" + settings.options.front().first +
+                           "` needs the framework's file: an offline model's shapes are made",
+                       path);
   ParseOptions parse_options;
   parse_options.max_depth = kMaxProgramDepth;
+  parse_options.sizes = settings.sizes;
   parse_options.constants = [&](std::string_view digest, regie_elem elem,
                                 std::span<const int64_t> dims) -> Result<Tensor> {
     return portable_constant(*model, digest, elem, dims);
@@ -139,7 +142,42 @@ Result<Compiled> compile_in(CompileState& state, const Pipeline& pipeline, const
                   state.ledger.kernels_known};
 }
 
+// Names the user's file, unless the failure is about another one.
+Status named(Status s, const std::string& path) {
+  const bool other_file = s.code() == REGIE_INVALID_INPUT && s.where().find(".toml") != std::string::npos;
+  return other_file || s.where().starts_with("--") ? s : in_file(std::move(s), path);
+}
+
+// Texts do not say what lists of sizes hold. A frontend's graph has it.
+Status learn_contents(Graph& g, const PluginOpSet& ops) {
+  for (uint32_t n = g.region(0).first; n != REGIE_NONE; n = g.node(n).next) {
+    if (g.node(n).region_count) continue;
+    const auto results = g.results(n);
+    const bool lacks = std::any_of(results.begin(), results.end(), [&](uint32_t v) {
+      if (v == REGIE_NONE) return false;
+      const regie_value& of = g.value(v);
+      return !of.content && of.type.rank >= 0 && of.type.rank <= 1 &&
+             (of.type.elem == REGIE_I64 || of.type.elem == REGIE_I32);
+    });
+    if (lacks) REGIE_TRY(ops.infer(g, n));
+  }
+  return {};
+}
+
 }  // namespace
+
+Result<ImportedGraph> import_graph(const std::shared_ptr<PluginHost>& plugins, const std::string& path,
+                                   std::span<const std::byte> bytes, const CompileOptions& options) {
+  CompileState state;
+  state.options = options;
+  state.plugins = plugins;
+  state.source = path;
+  REGIE_ASSIGN(state.ops, PluginOpSet::create(plugins));
+  auto graph = read_graph(state, path, bytes);
+  if (!graph.ok()) return named(std::move(graph).status(), path);
+  if (Status s = learn_contents(**graph, *state.ops); !s.ok()) return named(std::move(s), path);
+  return ImportedGraph{std::move(graph).value(), state.ops};
+}
 
 Result<Compiled> compile(const std::shared_ptr<PluginHost>& plugins, const std::string& path,
                          std::span<const std::byte> bytes, const CompileOptions& options) {
@@ -152,11 +190,7 @@ Result<Compiled> compile(const std::shared_ptr<PluginHost>& plugins, const std::
   REGIE_ASSIGN(Pipeline pipeline, load_pipeline(*plugins, options.pipeline_name(), options.settings));
   REGIE_ASSIGN(state.target, load_target(*plugins, options.target));
   auto compiled = compile_in(state, pipeline, path, bytes);
-  if (!compiled.ok()) {
-    Status s = std::move(compiled).status();
-    bool other_file = s.code() == REGIE_INVALID_INPUT && s.where().find(".toml") != std::string::npos;
-    return other_file || s.where().starts_with("--") ? s : in_file(std::move(s), path);
-  }
+  if (!compiled.ok()) return named(std::move(compiled).status(), path);
   return compiled;
 }
 

@@ -23,6 +23,14 @@ struct Compiled {
 Result<Compiled> compile(const std::shared_ptr<PluginHost>& plugins, const std::string& path,
                          std::span<const std::byte> bytes, const CompileOptions& options);
 
+// The model as its import gives it: what a compile begins with.
+struct ImportedGraph {
+  std::unique_ptr<Graph> graph;
+  std::shared_ptr<PluginOpSet> ops;
+};
+Result<ImportedGraph> import_graph(const std::shared_ptr<PluginHost>& plugins, const std::string& path,
+                                   std::span<const std::byte> bytes, const CompileOptions& options);
+
 // Runs passes over a graph in text form and gives it back: `regie opt`. Several graphs of one text are done
 // one by one.
 Result<std::string> optimise_text(const std::shared_ptr<PluginHost>& plugins, std::string_view text,

@@ -86,6 +86,8 @@ Status ModelEmitter::emit_identity() {
   REGIE_TRY(collect_plugins());
   m.options = {{"threads", std::to_string(state_.options.threads)}};
   for (const auto& o : state_.options.import_options) m.options.push_back(o);
+  for (const auto& [name, value] : state_.options.sizes)
+    m.options.emplace_back("size " + name, std::to_string(value));
   for (const auto& o : state_.options.settings) m.options.push_back(o);
   m.source_digest = Hasher().text(state_.portable_graph).hex();
   for (const TargetDevice& d : state_.target.devices) m.devices.push_back({d.name, d.plugin, d.params});

@@ -15,8 +15,9 @@ Status said_of(const Status& status, const std::string& where) {
 }
 
 Importer::Importer(const OpSet& ops, std::string path, std::span<const std::byte> bytes,
-                   std::shared_ptr<const void> owner, const ImportOptions& options)
-    : regie_import{}, ops_(ops), path_(std::move(path)), options_(options) {
+                   std::shared_ptr<const void> owner, const ImportSettings& settings)
+    : regie_import{}, ops_(ops), path_(std::move(path)), options_(settings.options) {
+  for (const auto& [name, value] : settings.sizes) graph_->dims().fix_symbol(name, value);
   source_.struct_size = sizeof(regie_source);
   source_.path = str(path_);
   source_.data = bytes.data();

@@ -23,7 +23,7 @@ Status said_of(const Status& status, const std::string& where);
 class Importer : public regie_import {
  public:
   Importer(const OpSet& ops, std::string path, std::span<const std::byte> bytes,
-           std::shared_ptr<const void> owner, const ImportOptions& options);
+           std::shared_ptr<const void> owner, const ImportSettings& settings);
   Importer(const Importer&) = delete;
 
   Result<std::unique_ptr<Graph>> finish(const std::string& frontend);

@@ -49,13 +49,14 @@ Status infer_missing(Graph& graph, const OpSet& ops, const std::string& path) {
 }
 
 Result<std::unique_ptr<Graph>> import_text(const OpSet& ops, std::string_view text, const std::string& path,
-                                           const ImportOptions& options) {
-  if (!options.empty())
+                                           const ImportSettings& settings) {
+  if (const ImportOptions& options = settings.options; !options.empty())
     return invalid_input(
         "option '" + options.front().first + "' is for models of frameworks; a .rg graph says it itself",
         path);
   ParseOptions parse_options;
   parse_options.max_depth = kMaxProgramDepth;
+  parse_options.sizes = settings.sizes;
   REGIE_ASSIGN(std::unique_ptr<Graph> graph, parse(text, path, parse_options));
   REGIE_TRY(infer_missing(*graph, ops, path));
   Status s = verify_given(*graph, ops);
@@ -66,7 +67,7 @@ Result<std::unique_ptr<Graph>> import_text(const OpSet& ops, std::string_view te
 Result<std::unique_ptr<Graph>> import_with_frontend(PluginHost& host, const OpSet& ops,
                                                     std::span<const std::byte> bytes,
                                                     std::shared_ptr<const void> owner,
-                                                    const std::string& path, const ImportOptions& options,
+                                                    const std::string& path, const ImportSettings& settings,
                                                     std::vector<std::string>* external_files) {
   if (bytes.empty()) return invalid_model("the file is empty; expected a model", path);
   std::string tried;
@@ -104,7 +105,7 @@ Result<std::unique_ptr<Graph>> import_with_frontend(PluginHost& host, const OpSe
     if (!refused.ok()) message += "; one could not be used: " + refused.to_string();
     return invalid_model(std::move(message), path);
   }
-  Importer importer(ops, path, bytes, std::move(owner), options);
+  Importer importer(ops, path, bytes, std::move(owner), settings);
   Status s = call_plugin("frontend '" + best_name + "' of plug-in " + best.manifest->name,
                          [&] { return best.table->import_model(best.index, &importer); });
   if (!s.ok()) return said_of(s, s.where().empty() ? path : s.where());
@@ -115,23 +116,23 @@ Result<std::unique_ptr<Graph>> import_with_frontend(PluginHost& host, const OpSe
 }  // namespace
 
 Result<std::unique_ptr<Graph>> import_model(PluginHost& host, const OpSet& ops, const std::string& path,
-                                            const ImportOptions& options,
+                                            const ImportSettings& settings,
                                             std::vector<std::string>* external_files) {
   if (is_text(path)) {
     REGIE_ASSIGN(std::string text, read_text_file(path));
-    return import_text(ops, text, path, options);
+    return import_text(ops, text, path, settings);
   }
   REGIE_ASSIGN(MappedFile file, MappedFile::open(path));
-  return import_with_frontend(host, ops, file.bytes(), file.owner(), path, options, external_files);
+  return import_with_frontend(host, ops, file.bytes(), file.owner(), path, settings, external_files);
 }
 
 Result<std::unique_ptr<Graph>> import_bytes(PluginHost& host, const OpSet& ops,
                                             std::span<const std::byte> bytes, const std::string& name,
-                                            const ImportOptions& options,
+                                            const ImportSettings& settings,
                                             std::vector<std::string>* external_files) {
   if (is_text(name))
-    return import_text(ops, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, name, options);
-  return import_with_frontend(host, ops, bytes, nullptr, name, options, external_files);
+    return import_text(ops, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, name, settings);
+  return import_with_frontend(host, ops, bytes, nullptr, name, settings, external_files);
 }
 
 }  // namespace regie

@@ -3,6 +3,7 @@
 // would meet in it.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -64,6 +65,7 @@ struct SessionCore {
   std::mutex prepare_mutex;                    // one preparation at a time
   std::mutex pool_mutex;
   std::vector<std::unique_ptr<Context>> pool;
+  std::atomic<uint64_t> shapes_prepared{0}, late_prepared{0};  // by all contexts
 
   const void* host_weight(uint32_t weight) const {
     return model->weight_bytes.data() + model->weights[weight].offset;

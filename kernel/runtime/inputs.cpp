@@ -8,9 +8,7 @@
 
 namespace regie {
 
-namespace {
-
-bool dense(const regie_tensor& t) {
+bool is_dense(const regie_tensor& t) {
   if (!t.strides) return true;
   int64_t stride = 1;
   for (int32_t i = t.rank; i-- > 0;) {
@@ -19,6 +17,8 @@ bool dense(const regie_tensor& t) {
   }
   return true;
 }
+
+namespace {
 
 std::span<const int64_t> dims_of(const regie_tensor& t) {
   return {t.dims, t.dims ? static_cast<size_t>(std::max(t.rank, 0)) : 0};
@@ -56,7 +56,7 @@ bool RunState::matches(const ShapePlan& plan, std::span<const regie_tensor> inpu
       return false;
     if (t.rank && (!t.dims || std::memcmp(t.dims, dims.data(), dims.size() * sizeof(int64_t)) != 0))
       return false;
-    if (t.bytes < plan.bytes[type] || (!t.data && plan.bytes[type]) || !dense(t)) return false;
+    if (t.bytes < plan.bytes[type] || (!t.data && plan.bytes[type]) || !is_dense(t)) return false;
   }
   return true;
 }
@@ -129,7 +129,8 @@ Status RunState::check_inputs(std::span<const regie_tensor> inputs, std::vector<
     REGIE_TRY(check_dims(inputs, i, *symbols));
     const regie_tensor& t = inputs[i];
     const std::string name = "input '" + m.inputs[i].name + "'";
-    if (!dense(t)) return invalid_input(name + " has strides; copy it into a dense row-major tensor first");
+    if (!is_dense(t))
+      return invalid_input(name + " has strides; copy it into a dense row-major tensor first");
     const int64_t count = element_count(dims_of(t));
     const uint64_t bytes = elem_bytes(t.elem, static_cast<uint64_t>(count));
     if (count == INT64_MAX || t.bytes < bytes)

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/log.h"
 #include "runtime/late.h"
 #include "runtime/run_state.h"
 
@@ -20,6 +21,14 @@ std::string result_name(const Model& m, const ModelTask& task, size_t result) {
   const Arg& a = task.results[result];
   if (a.kind == Arg::kOutput) return "output '" + m.outputs[a.index].name + "'";
   return "result " + std::to_string(result);
+}
+
+std::string sizes_of(const std::vector<regie_tensor>& tensors) {
+  std::string text;
+  for (const regie_tensor& t : tensors)
+    if (t.elem != REGIE_ELEM_UNKNOWN)
+      text += (text.empty() ? "" : " ") + dims_text({t.dims, static_cast<size_t>(std::max(t.rank, 0))});
+  return text;
 }
 
 }  // namespace
@@ -209,6 +218,11 @@ Status RunState::prepare_late(Bound& bound, Step& step) {
     made.executable = Executable(*step.device, executable);
     if (!once) made.key = late_key_;
     ++statistics_.late_prepared;
+    ++core_->late_prepared;
+    if (log_enabled(REGIE_LOG_INFO))
+      log(REGIE_LOG_INFO, "shapes",
+          m.name + ": a kernel is made ready during a run: " + task_name(m, step.program, step.task) +
+              " for " + sizes_of(operands) + " -> " + sizes_of(results));
     if (l.kernels.size() >= (once ? 1 : kKernelsKept)) {
       // The one that goes may still be at work.
       if (!step.stream->is_inline && step.stream->dirty) REGIE_TRY(wait_stream(*step.stream));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "model/weight_check.h"
 
 namespace regie {
@@ -95,7 +96,12 @@ Status RunState::find_bound(std::span<const regie_tensor> inputs, Bound** bound)
   if (made->late)
     made->late->find_output = [this](uint32_t output, uint64_t bytes) { return find_output(output, bytes); };
   ++statistics_.shapes_prepared;
+  ++core_->shapes_prepared;
   statistics_.last_shape_change = shape_change(inputs);
+  log(REGIE_LOG_INFO, "shapes",
+      core_->model->name +
+          ": kernels are made ready for a shape that is new here: " + statistics_.last_shape_change +
+          " (number " + std::to_string(statistics_.shapes_prepared) + " of this context)");
   last_dims_.clear();
   for (const regie_tensor& t : inputs) last_dims_.emplace_back(t.dims, t.dims + t.rank);
   bounds_.push_back(std::move(made));

@@ -20,7 +20,8 @@ struct OutputMemory {
   uint64_t bytes = 0;
 };
 
-uint64_t host_ns();  // steady_clock, as all times of a profile are
+bool is_dense(const regie_tensor& t);  // row-major
+uint64_t host_ns();                    // steady_clock, as all times of a profile are
 
 class RunState {
  public:

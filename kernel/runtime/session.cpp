@@ -26,6 +26,10 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
 
 const Model& Session::model() const { return *impl_->core->model; }
 
+SessionStatistics Session::statistics() const {
+  return {impl_->core->shapes_prepared, impl_->core->late_prepared};
+}
+
 Result<std::shared_ptr<Context>> Session::acquire() {
   const std::shared_ptr<SessionCore>& core = impl_->core;
   std::unique_ptr<Context> context;

@@ -37,6 +37,11 @@ struct RunStatistics {
   std::string last_shape_change;  // "x.0: 1 -> 7": why the last preparation was needed
 };
 
+// Of all contexts of a session.
+struct SessionStatistics {
+  uint64_t shapes_prepared = 0, late_prepared = 0;
+};
+
 // One a task of the last profiled run, all on the host's clock (steady_clock): a device's own clock is set
 // beside it at the start of the run.
 struct TaskTime {
@@ -78,6 +83,7 @@ class Session {
                                                  const SessionOptions& options = {});
   ~Session();
   const Model& model() const;
+  SessionStatistics statistics() const;
 
   // Takes a context from the pool, or makes one. It goes back when the pointer is let go.
   Result<std::shared_ptr<Context>> acquire();

@@ -25,7 +25,9 @@ struct ReadAssignments {
 class GraphParser {
  public:
   GraphParser(Lexer& lexer, const ParseOptions& options)
-      : lex_(lexer), options_(options), graph_(std::make_unique<Graph>()), g_(*graph_) {}
+      : lex_(lexer), options_(options), graph_(std::make_unique<Graph>()), g_(*graph_) {
+    for (const auto& [name, value] : options.sizes) g_.dims().fix_symbol(name, value);
+  }
 
   Result<std::unique_ptr<Graph>> graph();
 

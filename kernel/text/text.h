@@ -28,6 +28,8 @@ struct ParseOptions {
   // the constant is abstract (its type alone).
   std::function<Result<Tensor>(std::string_view digest, regie_elem elem, std::span<const int64_t> dims)>
       constants;
+  // Symbols that are numbers here; one outside of its symbol's range is an error at the range.
+  SymbolSizes sizes;
   // Regions in each other, the graph's own included; deeper ones are refused where they begin.
   size_t max_depth = SIZE_MAX;
 };

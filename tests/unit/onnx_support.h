@@ -37,11 +37,11 @@ class OnnxTest : public testing::Test {
   using Options = regie::ImportOptions;
   regie::Result<std::unique_ptr<regie::Graph>> import(const std::string& bytes, const Options& options = {}) {
     return checked(
-        regie::import_bytes(*host_, *ops_, std::as_bytes(std::span(bytes)), "model.onnx", options));
+        regie::import_bytes(*host_, *ops_, std::as_bytes(std::span(bytes)), "model.onnx", {options, {}}));
   }
   regie::Result<std::unique_ptr<regie::Graph>> import_file(const std::string& path,
                                                            const Options& options = {}) {
-    return checked(regie::import_model(*host_, *ops_, path, options));
+    return checked(regie::import_model(*host_, *ops_, path, {options, {}}));
   }
   // Imports what must be right; a failure of the test and an empty graph otherwise.
   std::unique_ptr<regie::Graph> good(const std::string& bytes, const Options& options = {}) {

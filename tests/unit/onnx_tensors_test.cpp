@@ -147,8 +147,7 @@ TEST_F(OnnxTensors, SparseInitializersBecomeDense) {
     return model(g);
   };
   const std::string two = many(2);
-  EXPECT_TRUE(
-      regie::import_bytes(*host_, *ops_, std::as_bytes(std::span(two)), "model.onnx", Options()).ok());
+  EXPECT_TRUE(regie::import_bytes(*host_, *ops_, std::as_bytes(std::span(two)), "model.onnx", {}).ok());
   EXPECT_THAT(bad(many(5), REGIE_LIMIT),
               AllOf(HasSubstr("'w4'"), HasSubstr("after 67108864 of others"), HasSubstr("16777216 bytes")));
 }

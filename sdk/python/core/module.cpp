@@ -151,6 +151,7 @@ class Model {
   std::vector<Port> inputs() const { return ports(in_); }
   std::vector<Port> outputs() const { return ports(out_); }
   std::string report() const { return model_.report(); }
+  std::string statistics() { return session().statistics(); }
   void save(const std::string& path) const {
     unlocked([&] {
       model_.save(path);
@@ -245,7 +246,8 @@ NB_MODULE(_core, m) {
       .def("save", &Model::save, nb::arg("path"))
       .def_prop_ro("inputs", &Model::inputs)
       .def_prop_ro("outputs", &Model::outputs)
-      .def_prop_ro("_report", &Model::report);
+      .def_prop_ro("_report", &Model::report)
+      .def("_statistics", &Model::statistics);
   m.def("compile_file", &compile_file);
   m.def("compile_bytes", &compile_bytes);
   m.def("load", &load);

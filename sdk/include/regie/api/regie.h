@@ -58,8 +58,11 @@ REGIE_API void regie_set_log_level(regie_log_level least);
  * stage), plugin-path, set ("key=value", may be repeated: an option of a pass, "pass.key=value"), cache (off,
  * read or on: a model that was compiled before from the same in every respect is not compiled again; without
  * it as the variable REGIE_CACHE says, else on if cache-dir or REGIE_CACHE_DIR names a folder), cache-dir,
- * cache-size ("4G"), fold-defaults (1: an input that the model has a value for is a constant, and no input).
- */
+ * cache-size ("4G"), fold-defaults (1: an input that the model has a value for is a constant, and no input),
+ * shapes ("dynamic"; "buckets:x.0=1|4|16,x.2=320|640": a plan for each combination of
+ * these sizes, each compiled here; "max:x.0=16"), padding (allow: a request is padded up to the next plan's
+ * sizes, refused here if an operator does not allow it; refuse; force) and overflow (above the largest size:
+ * error, dynamic or resize). docs/shapes.md. */
 REGIE_API regie_status regie_compile_file(const char* path, const regie_option* options, size_t option_count,
                                           regie_model** model);
 /* The same from bytes; `name` stands in messages, external files are looked for beside it. */
@@ -86,7 +89,8 @@ REGIE_API regie_port regie_model_output(const regie_model* model, size_t index);
 REGIE_API const char* regie_model_report(const regie_model* model);
 
 /* Options: threads, timeout-ms, plugin-path, device-set ("npu.mode=sink", may be repeated: a parameter of one
- * of the model's devices instead of what its target says). */
+ * of the model's devices instead of what its target says), shape-log (a file that gets a line of JSON for
+ * each run: the dimensions of its inputs; else the variable REGIE_SHAPE_LOG names it). */
 REGIE_API regie_status regie_session_create(const regie_model* model, const regie_option* options,
                                             size_t option_count, regie_session** session);
 REGIE_API void regie_session_release(regie_session* session);
@@ -101,6 +105,11 @@ REGIE_API regie_status regie_run(regie_context* context, const regie_tensor* inp
                                  regie_tensor* outputs, size_t output_count);
 /* JSON: runs, shapes prepared, why the last preparation was needed. Valid until the context's next call. */
 REGIE_API const char* regie_context_statistics(regie_context* context);
+
+/* JSON: of all contexts of the session, how often kernels were made ready for a shape that was new to one
+ * (`shapes_prepared`, `late_prepared`), and of a model with several plans how its runs came to theirs.
+ * Nothing is ever compiled by a run. Valid until the thread's next call. */
+REGIE_API const char* regie_session_statistics(regie_session* session);
 
 /* ---- Looking closer ---- */
 

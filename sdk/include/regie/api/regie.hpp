@@ -182,6 +182,7 @@ class Session {
     check(regie_context_acquire(get(), &c));
     return Context(c, outputs_);
   }
+  std::string statistics() const { return regie_session_statistics(get()); }
   regie_session* get() const { return session_.get(); }
 
  private:

@@ -59,6 +59,11 @@ class Model:
         """What the compile decided: stages, operators, fusions, engines, memory, tasks."""
         return _json.loads(self._core._report)
 
+    @property
+    def statistics(self) -> dict[str, Any]:
+        """Of all runs: how often kernels were made ready for a new shape, and which plans runs took (docs/shapes.md)."""
+        return _json.loads(self._core._statistics())
+
     def run(self, inputs: dict[str, Any], outputs: Sequence[str] | None = None) -> dict[str, Any]:
         """Runs the model on arrays by input name; gives new arrays by output name (those in `outputs`, or all).
 
@@ -76,11 +81,14 @@ class Model:
         return f"regie.Model({self.inputs} -> {self.outputs})"
 
 
-def _options(target: str, pipeline: str | None, shapes: _Mapping[str, Sequence[int]] | None, threads: int,
+def _options(target: str, pipeline: str | None, shapes: str | _Mapping[str, Sequence[int]] | None, threads: int,
              optimise: bool, settings: _Mapping[str, Any] | None, options: dict[str, Any]) -> list[tuple[str, str]]:
     made = [("target", target), ("threads", str(threads)), ("optimise", str(int(optimise)))]
     if pipeline is not None:
         made.append(("pipeline", _os.fspath(pipeline)))
+    if isinstance(shapes, str):
+        made.append(("shapes", shapes))
+        shapes = None
     for name, dims in (shapes or {}).items():
         made.append(("shape", f"{name}={','.join(str(int(d)) for d in dims)}"))
     for key, value in (settings or {}).items():
@@ -91,17 +99,18 @@ def _options(target: str, pipeline: str | None, shapes: _Mapping[str, Sequence[i
 
 
 def compile(model: Any, *, target: str = "host_cpu", pipeline: str | None = None,
-            shapes: _Mapping[str, Sequence[int]] | None = None, threads: int = 1, optimise: bool = True,
+            shapes: str | _Mapping[str, Sequence[int]] | None = None, threads: int = 1, optimise: bool = True,
             settings: _Mapping[str, Any] | None = None, name: str = "model.onnx", **options: Any) -> Model:
     """Compiles a model for a target.
 
     model: a path, the bytes of a model file, or an onnx.ModelProto.
-    shapes: {"x": (16, 1, 8, 8)} fixes the dimensions of an input.
+    shapes: {"x": (16, 1, 8, 8)} fixes the dimensions of an input; "buckets:x.0=1|4|16" makes a plan for each of these sizes,
+        which requests are padded up to; "max:x.0=16" and "dynamic" (the default) are the other ways.
     threads: width of the kernels, at compile time and in runs.
     settings: {"pass.option": value}, as `regie compile --set`.
     name: what messages call a model that has no path; external data is looked for beside it.
-    options: others of the embedding API: dump, verify, plugin_path, cache ("off", "read", "on"), cache_dir, cache_size,
-        fold_defaults (inputs that the model has a value for are constants).
+    options: others of the embedding API: padding, overflow (with buckets), dump, verify, plugin_path, cache ("off", "read", "on"),
+        cache_dir, cache_size, fold_defaults (inputs that the model has a value for are constants).
 
     With the cache on (cache="on", a cache_dir, or the variables REGIE_CACHE and REGIE_CACHE_DIR) what was compiled before, from
     the same in every respect, is not compiled again: model.report["cache"] says where it came from, or why it was not known.

@@ -1,0 +1,195 @@
+#include "cli/bench_shapes.h"
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+#include "cli/inputs.h"
+#include "cli/json.h"
+#include "cli/memory_use.h"
+#include "cli/progress.h"
+#include "cli/statistics.h"
+
+namespace regie::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+struct Measured {
+  RequestShape shape;
+  uint64_t requests = 0;
+  double first_ms = 0;
+  uint64_t prepared = 0;  // shapes that were new to the context at the first use
+  std::string plan;       // of a model with several
+  Summary summary;
+};
+
+struct Inputs {
+  std::vector<Tensor> tensors;
+  std::vector<regie_tensor> views;
+};
+
+Result<Inputs> make_inputs(const regie_model* model, const RequestShape& shape,
+                           const po::variables_map& values, uint64_t seed) {
+  std::vector<std::string> shapes;
+  for (const auto& [name, dims] : shape) {
+    std::string text = name + "=";
+    for (size_t i = 0; i < dims.size(); ++i) text += (i ? "," : "") + std::to_string(dims[i]);
+    shapes.push_back(std::move(text));
+  }
+  const auto files =
+      values.count("input") ? values["input"].as<std::vector<std::string>>() : std::vector<std::string>();
+  Inputs out;
+  REGIE_ASSIGN(out.tensors, gather_inputs(model, files, shapes, seed));
+  for (const Tensor& t : out.tensors) out.views.push_back(t.view());
+  return out;
+}
+
+Json statistics_of(Opened& opened) { return Json::parse(regie_context_statistics(opened.context.get())); }
+
+Json to_json(const std::string& path, Opened& opened, const std::vector<Measured>& list, uint64_t compiles) {
+  Json j{{"model", path}, {"version", regie_version()}, {"compiled", opened.compiled}};
+  j[opened.compiled ? "compile_ms" : "load_ms"] = opened.model_ms;
+  j["session_ms"] = opened.session_ms;
+  j["compiles_in_runs"] = compiles;
+  j["session"] = Json::parse(regie_session_statistics(opened.session.get()));
+  j["peak_resident_bytes"] = peak_resident_bytes();
+  j["shapes"] = Json::array();
+  for (const Measured& m : list) {
+    Json one{
+        {"shape", m.shape}, {"requests", m.requests}, {"first_use_ms", m.first_ms}, {"prepared", m.prepared}};
+    if (!m.plan.empty()) one["plan"] = m.plan;
+    one["iterations"] = m.summary.count;
+    one["latency_ms"] = {{"min", m.summary.min},       {"max", m.summary.max}, {"mean", m.summary.mean},
+                         {"median", m.summary.median}, {"p90", m.summary.p90}, {"p99", m.summary.p99}};
+    one["coefficient_of_variation"] = m.summary.variation;
+    j["shapes"].push_back(std::move(one));
+  }
+  return j;
+}
+
+void print(const std::string& path, Opened& opened, const std::vector<Measured>& list, uint64_t compiles) {
+  const Json session = Json::parse(regie_session_statistics(opened.session.get()));
+  std::printf("model      %s\n%-10s %.2f ms, session %.2f ms\n", path.c_str(),
+              opened.compiled ? "compile" : "load", opened.model_ms, opened.session_ms);
+  std::printf("shapes     %zu; made ready %llu times, compiled during runs %llu times\n", list.size(),
+              static_cast<unsigned long long>(session.value("shapes_prepared", uint64_t{0})),
+              static_cast<unsigned long long>(compiles));
+  if (session.contains("padded"))
+    std::printf("plans      %llu made ready; runs: %llu exact, %llu padded, %llu dynamic, %llu resized\n",
+                static_cast<unsigned long long>(session["plans_made_ready"].get<uint64_t>()),
+                static_cast<unsigned long long>(session["exact"].get<uint64_t>()),
+                static_cast<unsigned long long>(session["padded"].get<uint64_t>()),
+                static_cast<unsigned long long>(session["dynamic"].get<uint64_t>()),
+                static_cast<unsigned long long>(session["resized"].get<uint64_t>()));
+  std::printf("%9s %11s %11s %11s  %s\n", "requests", "first ms", "p50 ms", "p99 ms", "shape");
+  for (const Measured& m : list)
+    std::printf("%9llu %11.4f %11.4f %11.4f  %s%s%s\n", static_cast<unsigned long long>(m.requests),
+                m.first_ms, m.summary.median, m.summary.p99, to_text(m.shape).c_str(),
+                m.plan.empty() ? "" : " -> ", m.plan.c_str());
+}
+
+uint64_t compiles_so_far() { return Json::parse(regie_cache_statistics()).value("compiles", uint64_t{0}); }
+
+}  // namespace
+
+Result<std::vector<RequestShape>> wanted_shapes(const regie_model* model, const po::variables_map& values) {
+  if (values.count("trace")) {
+    const std::string path = values["trace"].as<std::string>();
+    if (!request_shapes(values).empty())
+      return invalid_input("--trace says the shapes, so there is no place for --shape", "--trace");
+    REGIE_ASSIGN(std::vector<RequestShape> trace, read_shape_trace(path));
+    for (size_t i = 0; i < regie_model_input_count(model); ++i) {
+      const regie_port p = regie_model_input(model, i);
+      const auto it = trace.front().find(p.name);
+      if (it == trace.front().end() || it->second.size() != static_cast<size_t>(p.rank))
+        return invalid_input(
+            "input '" + std::string(p.name) + "' is " + p.dims_text + ", and the log has no such shape of it",
+            path);
+    }
+    return trace;
+  }
+  std::vector<RequestShape> out;
+  RequestShape reference;
+  for (size_t i = 0; i < regie_model_input_count(model); ++i) {
+    const regie_port p = regie_model_input(model, i);
+    reference[p.name].assign(p.reference_dims, p.reference_dims + p.rank);
+  }
+  std::map<std::string, bool> given;
+  for (const std::string& text : request_shapes(values)) {
+    REGIE_ASSIGN(auto one, read_shape(model, text));
+    if (out.empty() || given[one.first]) {
+      out.push_back(reference);
+      given.clear();
+    }
+    given[one.first] = true;
+    out.back()[one.first] = one.second;
+  }
+  return out;
+}
+
+int bench_shapes(const std::string& path, Opened& opened, const std::vector<RequestShape>& shapes,
+                 const ShapeBench& plan, const po::variables_map& values) {
+  std::map<RequestShape, size_t> index;
+  std::vector<Measured> list;
+  std::vector<Inputs> inputs;
+  std::vector<regie_tensor> outputs(regie_model_output_count(opened.model.get()));
+  ShowProgress progress;
+  const uint64_t compiles = compiles_so_far();
+  auto run = [&](size_t i, double* ms) {
+    for (regie_tensor& t : outputs) t = {};
+    const auto start = Clock::now();
+    const regie_status s = regie_run(opened.context.get(), inputs[i].views.data(), inputs[i].views.size(),
+                                     outputs.data(), outputs.size());
+    *ms = ms_since(start);
+    return s;
+  };
+  double ms = 0;
+  for (const RequestShape& shape : shapes) {
+    const auto [it, fresh] = index.emplace(shape, list.size());
+    if (fresh) {
+      auto made = make_inputs(opened.model.get(), shape, values, plan.seed);
+      if (!made.ok()) return report(std::move(made).status().set_where(path));
+      inputs.push_back(std::move(made).value());
+      list.push_back({shape, 0, 0, 0, {}, {}});
+    }
+    Measured& m = list[it->second];
+    ++m.requests;
+    const uint64_t before = fresh ? statistics_of(opened).value("shapes_prepared", uint64_t{0}) : 0;
+    if (regie_status s = run(it->second, &ms)) {
+      std::fprintf(stderr, "regie: at %s:\n", to_text(shape).c_str());
+      return report_api(s);
+    }
+    if (!fresh) continue;
+    const Json after = statistics_of(opened);
+    m.first_ms = ms;
+    m.prepared = after.value("shapes_prepared", uint64_t{0}) - before;
+    m.plan = after.value("plan", "");
+    progress.show("first use of shape " + std::to_string(list.size()));
+  }
+  for (size_t i = 0; i < list.size(); ++i) {
+    progress.show("measuring shape " + std::to_string(i + 1) + " of " + std::to_string(list.size()));
+    for (const auto start = Clock::now(); ms_since(start) < plan.warm_up_ms;)
+      if (regie_status s = run(i, &ms)) return report_api(s);
+    std::vector<double> samples;
+    for (const auto start = Clock::now();
+         samples.size() < plan.iterations || ms_since(start) < plan.duration_s * 1000;) {
+      if (regie_status s = run(i, &ms)) return report_api(s);
+      samples.push_back(ms);
+    }
+    list[i].summary = summarise(std::move(samples));
+  }
+  if (plan.json)
+    std::fputs(json_text(to_json(path, opened, list, compiles_so_far() - compiles)).c_str(), stdout);
+  else
+    print(path, opened, list, compiles_so_far() - compiles);
+  return 0;
+}
+
+}  // namespace regie::cli
