@@ -106,21 +106,24 @@ class Builder {
     return {};
   }
 
-  // All that can change the model, whether or not it was given. What only tells (dump, explain) is not served
-  // from the cache at all.
+  // All that can change the model, whether or not it was given. Every option is named here, so that a new one
+  // does not compile before somebody has said whether it counts. What only tells (dump, explain) is not
+  // served from the cache at all; target and pipeline are parts of their own; where kernels are known from
+  // changes none.
   void add_options() {
-    const CompileOptions& o = r_.options;
-    key_.add("option", "threads", std::to_string(o.threads));
-    key_.add("option", "optimise", o.optimise ? "1" : "0");
-    key_.add("option", "verify", o.verify ? "1" : "0");
-    for (const auto& [name, value] : o.import_options) key_.add("option", name, value);
-    for (const auto& [name, value] : o.sizes) key_.add("option", "size " + name, std::to_string(value));
-    for (const auto& [name, value] : o.settings) key_.add("option", "set " + name, value);
+    const auto& [target, pipeline, optimise, verify, threads, dump, import_options, sizes, settings,
+                 held_back_patches, stop_after_patches, explain, kernels] = r_.options;
+    key_.add("option", "threads", std::to_string(threads));
+    key_.add("option", "optimise", optimise ? "1" : "0");
+    key_.add("option", "verify", verify ? "1" : "0");
+    for (const auto& [name, value] : import_options) key_.add("option", name, value);
+    for (const auto& [name, value] : sizes) key_.add("option", "size " + name, std::to_string(value));
+    for (const auto& [name, value] : settings) key_.add("option", "set " + name, value);
     std::string patches;
-    for (uint32_t p : o.held_back_patches) patches += (patches.empty() ? "" : ",") + std::to_string(p);
+    for (uint32_t p : held_back_patches) patches += (patches.empty() ? "" : ",") + std::to_string(p);
     if (!patches.empty()) key_.add("option", "patches left out", patches);
-    if (o.stop_after_patches != UINT32_MAX)
-      key_.add("option", "stop after patches", std::to_string(o.stop_after_patches));
+    if (stop_after_patches != UINT32_MAX)
+      key_.add("option", "stop after patches", std::to_string(stop_after_patches));
   }
 
   Status add_rules() {

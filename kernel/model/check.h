@@ -7,8 +7,8 @@
 
 namespace regie {
 
-inline constexpr uint32_t kMaxProgramDepth = 64;  // of control flow: the executor descends into it
-inline constexpr uint32_t kMaxStreams = 4096;     // a device
+inline constexpr uint32_t kMaxProgramDepth = 128;  // of control flow: the executor descends into it
+inline constexpr uint32_t kMaxStreams = 4096;      // a device
 inline constexpr uint32_t kMaxAlignment = 1u << 20;
 
 Status check_model_as(const Model& model, regie_status code);

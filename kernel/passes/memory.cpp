@@ -243,6 +243,9 @@ class Builder {
     b->size_dim = bits >= 8 ? dims.mul(count, bits / 8) : dims.op(REGIE_DIM_CEILDIV, count, 8 / bits);
     if (b->size_dim == REGIE_DIM_UNKNOWN)
       return unsupported("its size in bytes is more than 64 bits can hold", g_.describe_value(value));
+    // No elements however often something is repeated: its dimensions are the run's all the same.
+    for (int32_t i = 0; i < t.rank && !is_late(dims, b->size_dim); ++i)
+      if (is_late(dims, t.dims[i])) b->size_dim = t.dims[i];
     b->late = is_late(dims, b->size_dim);
     if (b->late) return {};  // takes no room in the plan
     REGIE_ASSIGN(int64_t bytes, state_.reference_value(b->size_dim));

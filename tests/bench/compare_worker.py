@@ -103,16 +103,21 @@ class Regie:
         options = (Option * 1)(Option(b"threads", str(self.threads).encode()))
         self.check(self.lib.regie_session_create(model, options, ctypes.c_size_t(1), ctypes.byref(session)))
         self.check(self.lib.regie_context_acquire(session, ctypes.byref(context)))
-        self.context = context
+        self.context, self.model = context, model
+        self.bind(self.arrays)
+        self.outputs = (Tensor * self.lib.regie_model_output_count(model))()
+
+    def bind(self, arrays):
+        """What the runs from now on read."""
+        self.arrays, model = dict(arrays), self.model
         count = self.lib.regie_model_input_count(model)
         self.inputs = (Tensor * count)()
         for i in range(count):
             port = self.lib.regie_model_input(model, i)
-            array = np.ascontiguousarray(self.arrays[port.name.decode()])
+            array = np.asarray(self.arrays[port.name.decode()], order="C")  # a scalar stays one
             dims = (ctypes.c_int64 * max(1, array.ndim))(*array.shape)
             self.arrays[port.name.decode()] = array
             self.inputs[i] = Tensor(port.elem, 0, array.ndim, dims, None, array.ctypes.data, array.nbytes)
-        self.outputs = (Tensor * self.lib.regie_model_output_count(model))()
 
     def run(self):
         for o in self.outputs:

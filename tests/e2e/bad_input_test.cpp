@@ -302,7 +302,7 @@ std::vector<Case> cases() {
          return "compile " + shell_word(s.write("deep.rg", text + "%y: f32[2] = Relu(%x)\n" + end + "}\n")) +
                 " -o OUT";
        },
-       {"deep.rg:65:", "nested deeper than 64"}},
+       {"deep.rg:129:", "nested deeper than 128"}},
       {"text: a dimension below 0",
        text("graph @g(%x: f32[N]) -> (%y) where N in -5..2 {\n  %y: f32[N] = Relu(%x)\n}\n"),
        {"g.rg:1:", "N", "below 0"}},

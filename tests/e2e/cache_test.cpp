@@ -7,7 +7,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "regie_test_paths.h"
 #include "support/process.h"
@@ -68,6 +70,73 @@ TEST_F(CacheCommand, SaysHitOrMissAndWhy) {
   r = regie("cache gc --max-size 1K");
   EXPECT_EQ(r.exit_code, 0);
   EXPECT_THAT(regie("cache list").out, HasSubstr("0 models"));
+}
+
+// Every option that `regie compile` says it has, one at a time: an entry of its own, or none that differs. An
+// option that is not in the table fails the test.
+TEST_F(CacheCommand, EachOptionAloneHasItsOwnEntry) {
+  enum What { kOwnEntry, kSameEntry, kNoCache };
+  fs::create_directories(s.path("overlay/rules"));
+  std::ofstream(s.path("overlay/rules/conv.toml"))
+      << slurp(std::string(REGIE_TEST_SOURCE_DIR) + "/configs/rules/conv.toml") << "# another line\n";
+  const std::map<std::string, std::pair<std::string, What>> known = {
+      {"target", {"host_and_null", kOwnEntry}},
+      {"pipeline", {"unoptimised", kOwnEntry}},
+      {"shape", {"x=2,1,8,8", kOwnEntry}},
+      {"set", {"fold-constants.budget-bytes=4096", kOwnEntry}},
+      {"threads", {"2", kOwnEntry}},
+      {"no-optimise", {"", kOwnEntry}},
+      {"no-verify", {"", kOwnEntry}},
+      {"plugin-path", {shell_word(s.path("overlay")), kOwnEntry}},
+      {"cache", {"on", kSameEntry}},
+      {"cache-dir", {shell_word(s.path("cache")), kSameEntry}},
+      {"cache-size", {"1G", kSameEntry}},
+      {"output", {shell_word(s.path("other.rgm")), kSameEntry}},
+      {"export-plan", {shell_word(s.path("plan.csv")), kSameEntry}},
+      {"json", {"", kSameEntry}},
+      {"dump", {shell_word(s.path("dump")), kNoCache}},
+  };
+  const std::string help = regie("compile --help").out;
+  const std::regex pattern("--([a-z][a-z-]*)(?: \\])?( arg)?");
+  std::map<std::string, std::string> entries;  // key -> option
+  std::map<std::string, std::string> models;   // option -> bytes
+  auto compile_with = [&](const std::string& name, const std::string& words) {
+    const ProcessResult r = regie("compile " + kDigits + " " + words +
+                                  (name == "output" ? "" : " -o " + shell_word(s.path("o.rgm"))) +
+                                  (name == "json" ? "" : " --json"));
+    EXPECT_EQ(r.exit_code, 0) << name << r.err;
+    const Json j = Json::parse(r.out, nullptr, false);
+    EXPECT_TRUE(j.is_object()) << name;
+    models[name] = slurp(s.path(name == "output" ? "other.rgm" : "o.rgm"));
+    return j["cache"];
+  };
+  const Json base = compile_with("", "");
+  ASSERT_EQ(base["outcome"], "miss");
+  entries[base["key"]] = "nothing";
+  size_t seen = 0;
+  for (std::sregex_iterator it(help.begin(), help.end(), pattern), end; it != end; ++it) {
+    const std::string name = (*it)[1];
+    if (name == "help" || !models.emplace(name, "").second) continue;
+    ASSERT_TRUE(known.count(name)) << "say here what --" << name << " does to the entry of a compile";
+    ++seen;
+    const auto& [value, what] = known.at(name);
+    const std::string words = "--" + name + (value.empty() ? "" : " " + value);
+    const Json first = compile_with(name, words);
+    const std::string bytes = models[name];
+    if (what == kNoCache) {
+      EXPECT_EQ(first["outcome"], "off") << name;
+      continue;
+    }
+    EXPECT_EQ(first["outcome"], what == kOwnEntry ? "miss" : "hit") << name;
+    if (what == kOwnEntry)
+      EXPECT_TRUE(entries.emplace(first["key"], name).second) << name << " and " << entries[first["key"]];
+    else
+      EXPECT_EQ(first["key"], base["key"]) << name;
+    EXPECT_EQ(compile_with(name, words)["outcome"], "hit") << name;
+    EXPECT_EQ(models[name], bytes) << name;
+    EXPECT_EQ(compile_with("", "")["key"], base["key"]) << "after " << name;
+  }
+  EXPECT_EQ(seen, known.size()) << help;
 }
 
 TEST_F(CacheCommand, ReportsOfHitsAreWhole) {

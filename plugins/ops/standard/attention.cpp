@@ -42,6 +42,9 @@ void infer_attention(const Infer& infer) {
     infer.bad("query " + infer.print(infer.shape(0)) + ", key " + infer.print(infer.shape(1)) +
               " and value " + infer.print(infer.shape(2)) + " do not fit");
   regie_dim total = k.steps;
+  for (uint32_t i : {4u, 5u})
+    if (infer.has(i) && infer.rank(i) != 4)
+      infer.bad("past key and past value must have rank 4, not " + infer.print(infer.shape(i)));
   if (infer.has(4)) total = d.add(total, infer.shape(4)[2]);
   if (infer.rank(0) == 4) {
     infer.result(0, infer.elem(0), Shape{q.batch, q.heads, q.steps, v.size});
@@ -180,7 +183,8 @@ KernelPtr prepare_attention(Prepare& p) {
   }
   for (uint32_t i : {1u, 2u, 4u, 5u})
     if (p.has(i) && p.in(i).elem != p.in(0).elem) p.unsupported("query, key and value of different types");
-  s.scale = p.attrs.number("scale", 1 / std::sqrt(static_cast<double>(s.size)));
+  // Products of nothing are 0, whatever they are scaled by.
+  s.scale = p.attrs.number("scale", s.size ? 1 / std::sqrt(static_cast<double>(s.size)) : 1);
   s.softcap = p.attrs.number("softcap", 0);
   s.mode = p.attrs.integer("qk_matmul_output_mode", 0);
   s.left = p.attrs.integer("left_window_size", -1), s.right = p.attrs.integer("right_window_size", -1);
@@ -216,6 +220,11 @@ void infer_rotary(const Infer& infer) {
   if (infer.rank(0) != 3 && infer.rank(0) != 4) infer.bad("the input needs rank 3 or 4");
   if (infer.rank(0) == 3 && infer.attrs.integer("num_heads", 0) < 1)
     infer.bad("an input of rank 3 needs the attribute num_heads");
+  auto cosine = infer.shape(1), sine = infer.shape(2);
+  bool alike = cosine.size() == sine.size() && !cosine.empty();
+  for (size_t i = 0; alike && i < cosine.size(); ++i) alike = infer.agree(cosine[i], sine[i]);
+  if (!alike)
+    infer.bad("the caches must have one shape, not " + infer.print(cosine) + " and " + infer.print(sine));
   infer.result(0, infer.elem(0), infer.shape(0));
 }
 
@@ -225,14 +234,15 @@ KernelPtr prepare_rotary(Prepare& p) {
   const bool flat = x.size() == 3, ids = p.has(3), interleaved = p.attrs.integer("interleaved", 0) != 0;
   if (!flat && x.size() != 4) p.bad("the input needs rank 3 or 4");
   const int64_t heads = flat ? p.attrs.integer("num_heads", 0) : x[1];
-  if (heads < 1 || (flat && x[2] % heads != 0)) p.bad("attribute num_heads does not fit");
+  if (flat && (heads < 1 || x[2] % heads != 0)) p.bad("attribute num_heads does not fit");
   const int64_t batch = x[0], steps = x[flat ? 1 : 2], size = flat ? x[2] / heads : x[3];
   int64_t rotated = p.attrs.integer("rotary_embedding_dim", 0);
   if (rotated == 0) rotated = size;
   const int64_t half = rotated / 2;
   Index cache = p.shape(1);
-  if (cache.empty() || cache.back() != half || p.shape(2).back() != half || rotated > size)
-    p.bad("the caches " + print_shape(cache) + " do not fit");
+  if (cache.empty() || cache.back() != half || rotated > size ||
+      !std::equal(cache.begin(), cache.end(), p.shape(2).begin(), p.shape(2).end()))
+    p.bad("the caches " + print_shape(cache) + " and " + print_shape(p.shape(2)) + " do not fit");
   const int64_t rows = half == 0 ? 0 : sdk::count_of(p.in(1)) / half;
   if (ids ? sdk::count_of(p.in(3)) != batch * steps || p.in(3).elem != REGIE_I64 : rows != batch * steps)
     p.bad("the positions do not fit");

@@ -83,7 +83,7 @@ KernelPtr prepare_linear_attention(Prepare& p) {
   if (rule.gates) {
     Index d = p.shape(kDecay);
     decays = d.size() == 3 ? d[2] : 0;
-    if (decays == 0 || d[0] != batch || d[1] != length ||
+    if (d.size() != 3 || d[0] != batch || d[1] != length ||
         (decays != heads.pair && decays != heads.pair * key))
       p.bad("the decay must have one number a head, or one a key");
   }
@@ -94,7 +94,7 @@ KernelPtr prepare_linear_attention(Prepare& p) {
       p.bad("beta must have one number a head, or one in all");
   }
   const double given = p.attrs.number("scale", 0);
-  const double scale = given == 0 ? 1 / std::sqrt(static_cast<double>(key)) : given;
+  const double scale = given != 0 ? given : key ? 1 / std::sqrt(static_cast<double>(key)) : 1;
   const bool past = p.has(kPast), wanted = p.wants(1);
   p.scratch_bytes = static_cast<uint64_t>(key * value + value) * sizeof(float);
   using Short = Types<float, Half, BFloat16>;

@@ -81,7 +81,7 @@ const regie_operand_info& Infer::in(uint32_t i) const {
   return request_.operands[i];
 }
 
-std::span<const regie_dim> Infer::shape(uint32_t i) const {
+Checked<regie_dim> Infer::shape(uint32_t i) const {
   const regie_operand_info& o = in(i);
   if (o.type.container != REGIE_TENSOR) bad("operand " + std::to_string(i) + " must be a tensor");
   if (o.type.rank < 0) unsupported("the rank of operand " + std::to_string(i) + " is not known");

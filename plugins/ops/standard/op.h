@@ -20,8 +20,31 @@
 
 namespace regie::ops {
 
-using Shape = std::vector<regie_dim>;    // of a type: dimension expressions
-using Index = std::span<const int64_t>;  // of a tensor: concrete dimensions, strides, axes
+// A list whose elements are looked up within its bounds: a shape of another rank than an operator is for must
+// not be read past its end, whatever a shape function or kernel forgot to ask.
+template <class T>
+class Checked : public std::span<const T> {
+ public:
+  using std::span<const T>::span;
+  Checked() = default;
+  Checked(std::span<const T> s) : std::span<const T>(s) {}  // NOLINT: as a span is
+  const T& operator[](size_t i) const {
+    if (i >= this->size()) outside(i);
+    return std::span<const T>::operator[](i);
+  }
+  const T& front() const { return (*this)[0]; }
+  const T& back() const { return (*this)[this->size() - 1]; }
+
+ private:
+  [[noreturn]] void outside(size_t i) const {
+    throw sdk::Failure(REGIE_INVALID_MODEL,
+                       "an operand of rank " + std::to_string(this->size()) + " has no dimension " +
+                           (i > this->size() ? std::string("at all") : std::to_string(i)));
+  }
+};
+
+using Shape = std::vector<regie_dim>;  // of a type: dimension expressions
+using Index = Checked<int64_t>;        // of a tensor: concrete dimensions, strides, axes
 
 // Axis -rank..rank-1 as 0..rank-1; INVALID_MODEL if it is outside. `what` is e.g. "Softmax: axis".
 int64_t normal_axis(std::string_view what, int64_t axis, int64_t rank);
@@ -65,8 +88,8 @@ class Infer {
   uint32_t results() const { return request_.result_count; }
   std::span<const regie_region_info> regions() const { return {request_.regions, request_.region_count}; }
   bool has(uint32_t i) const { return i < request_.operand_count && request_.operands[i].present; }
-  const regie_operand_info& in(uint32_t i) const;      // INVALID_MODEL if it is absent
-  std::span<const regie_dim> shape(uint32_t i) const;  // UNSUPPORTED if the rank is not known
+  const regie_operand_info& in(uint32_t i) const;  // INVALID_MODEL if it is absent
+  Checked<regie_dim> shape(uint32_t i) const;      // UNSUPPORTED if the rank is not known
   int64_t rank(uint32_t i) const { return static_cast<int64_t>(shape(i).size()); }
   regie_elem elem(uint32_t i) const { return in(i).type.elem; }
 

@@ -37,8 +37,12 @@ struct Scaling {
   }
 };
 
+// A zero point lies where the scale does.
 Scaling scaling_of(const Prepare& p, Index x, Index scale) {
   Scaling s;
+  if (p.has(2) && sdk::count_of(p.in(2)) != sdk::count_of(p.in(1)))
+    p.bad("the zero point must have the shape of the scale, " + print_shape(scale) + ", not " +
+          print_shape(p.shape(2)));
   s.shape.assign(x.begin(), x.end());
   check_rank(p.op, x.size());
   int64_t count = 1;
@@ -116,6 +120,17 @@ void check_scales(const Infer& infer) {
     const auto axis = infer.axis_attribute(1);
     if (!infer.agree(s[0], x[axis])) infer.bad("needs one scale for each slice of the axis");
   }
+  if (!infer.has(2)) return;
+  auto z = infer.shape(2);
+  auto one = [&](std::span<const regie_dim> shape) {
+    return std::none_of(shape.begin(), shape.end(), [&](regie_dim d) { return infer.surely_differ(d, 1); });
+  };
+  if (s.size() <= 1 && z.size() <= 1 && one(s) && one(z)) return;
+  bool alike = s.size() == z.size();
+  for (size_t i = 0; alike && i < s.size(); ++i) alike = infer.agree(s[i], z[i]);
+  if (!alike)
+    infer.bad("the zero point must have the shape of the scale, " + infer.print(s) + ", not " +
+              infer.print(z));
 }
 
 void infer_quantize(const Infer& infer) {

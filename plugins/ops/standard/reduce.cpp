@@ -266,7 +266,9 @@ KernelPtr prepare_reduce(Prepare& p) {
 void infer_arg(const Infer& infer) {
   auto x = infer.shape(0);
   size_t axis = infer.axis_attribute(0);
-  if (x[axis] == 0) infer.bad("the axis has no elements");
+  bool some = x[axis] == 0;  // of nothing, unless nothing is asked for
+  for (size_t a = 0; some && a < x.size(); ++a) some = a == axis || infer.surely_at_least(x[a], 1);
+  if (some) infer.bad("the axis has no elements");
   Shape y(x.begin(), x.end());
   if (infer.attrs.integer("keepdims", 1) != 0) {
     y[axis] = 1;

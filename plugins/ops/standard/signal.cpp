@@ -151,6 +151,7 @@ void infer_stft(const Infer& infer) {
   if (infer.has(3)) {
     length = integer(infer, 3).value_or(REGIE_DIM_UNKNOWN);
   } else if (infer.has(2)) {
+    if (infer.rank(2) != 1) infer.bad("the window must be a list, not " + infer.print(infer.shape(2)));
     length = infer.shape(2)[0];
   } else {
     infer.bad("needs a window or a frame length");

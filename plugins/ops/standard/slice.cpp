@@ -16,17 +16,19 @@ constexpr int64_t longest_step = int64_t{1} << 40;
 // ---- Slice ----
 
 // A position given from the front or, negative, from the back; at least `low`, but never more than `high`.
-regie_dim position(const Infer& infer, regie_dim given, regie_dim size, regie_dim low, regie_dim high) {
+regie_dim position(const Infer& infer, regie_dim given, regie_dim size, regie_dim low,
+                   std::optional<regie_dim> high) {
   if (auto n = infer.number(given); n && !infer.number(size)) {
-    if (*n >= endless) return high;
-    if (*n <= -endless) return infer.dims.min(low, high);
+    if (*n >= endless) return high.value_or(size);
+    if (*n <= -endless) return high ? infer.dims.min(low, *high) : low;
   }
   if (infer.surely_below(given, 0)) {
     given = infer.dims.add(given, size);
   } else if (!infer.surely_at_least(given, 0)) {
     return REGIE_DIM_UNKNOWN;  // may count from the front or from the back
   }
-  return infer.dims.min(infer.dims.max(low, given), high);
+  const regie_dim least = infer.dims.max(low, given);
+  return high ? infer.dims.min(least, *high) : least;
 }
 
 // The axes that operand 3 says, of Slice and of Pad; the first `count` if it is absent, nothing if only the
@@ -69,7 +71,9 @@ void infer_slice(const Infer& infer) {
     if (by == 0) infer.bad("a step is 0");
     regie_dim length;
     if (by > 0) {
-      regie_dim start = position(infer, starts[i], size, 0, size),
+      // A start behind the end of the axis is behind `end` as well, and then nothing is left: it need not be
+      // cut to the size, which would stand twice in what comes of it.
+      regie_dim start = position(infer, starts[i], size, 0, std::nullopt),
                 end = position(infer, ends[i], size, 0, size);
       length = d.ceildiv(d.sub(end, start), std::min(by, longest_step));
     } else {
