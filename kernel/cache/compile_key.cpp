@@ -113,6 +113,7 @@ class Builder {
     key_.add("option", "threads", std::to_string(o.threads));
     key_.add("option", "optimise", o.optimise ? "1" : "0");
     key_.add("option", "verify", o.verify ? "1" : "0");
+    if (o.memory_limit) key_.add("option", "memory-limit", std::to_string(o.memory_limit));
     for (const auto& [name, value] : o.import_options) key_.add("option", name, value);
     for (const auto& [name, value] : o.settings) key_.add("option", "set " + name, value);
     std::string patches;
