@@ -15,9 +15,9 @@ constexpr int kRounds = 8;      // plans
 constexpr size_t kMost = 4096;  // values that are computed again, in all
 constexpr uint64_t kAlignment = 64;
 
-uint64_t arena_bytes(const CompileState& state) {
+uint64_t arena_bytes(const std::vector<MemoryRecord>& spaces) {
   uint64_t bytes = 0;
-  for (const MemoryRecord& m : state.ledger.memory) bytes += m.peak;
+  for (const MemoryRecord& m : spaces) bytes += m.peak;
   return bytes;
 }
 
@@ -298,13 +298,19 @@ Status record(CompileState& state, const Recompute& r, Copies& to) {
   return {};
 }
 
-Status refusal(const CompileState& state, size_t recomputed) {
-  const uint64_t limit = state.options.memory_limit;
-  std::string text = "the memory limit is " + std::to_string(limit) +
-                     " bytes; the best plan that was found takes " + std::to_string(arena_bytes(state)) +
-                     " bytes";
-  if (recomputed) text += " with " + std::to_string(recomputed) + " values computed again";
-  for (const MemoryRecord& m : state.ledger.memory) {
+struct Attempt {
+  std::vector<MemoryRecord> spaces;
+  size_t recomputed = 0;
+};
+
+Status refusal(const CompileState& state, const Attempt& best) {
+  std::string text = "the memory limit is " + std::to_string(state.options.memory_limit) +
+                     " bytes; the best plan that was found takes " +
+                     std::to_string(arena_bytes(best.spaces)) + " bytes";
+  if (best.recomputed)
+    text += " with " + std::to_string(best.recomputed) + (best.recomputed == 1 ? " value" : " values") +
+            " computed again";
+  for (const MemoryRecord& m : best.spaces) {
     if (m.holders.empty()) continue;
     text += "; at its peak of " + std::to_string(m.peak) + " bytes, " + m.space + " holds ";
     for (size_t i = 0; i < m.holders.size(); ++i) text += (i ? ", " : "") + m.holders[i];
@@ -316,9 +322,11 @@ Status refusal(const CompileState& state, size_t recomputed) {
 
 Status fit_memory_limit(CompileState& state, const LimitActions& actions) {
   const uint64_t limit = state.options.memory_limit;
-  if (limit == 0 || arena_bytes(state) <= limit) return {};
+  Attempt best{state.ledger.memory, 0};
+  if (limit == 0 || arena_bytes(best.spaces) <= limit) return {};
   size_t recomputed = 0;
-  for (int round = 0; round < kRounds && !state.aliases_given && arena_bytes(state) > limit; ++round) {
+  // Aliases that the graph came with are its own: nothing is planned anew beside them.
+  for (int round = 0; round < kRounds && !state.aliases_given; ++round) {
     Profile profile(state);
     Edit edit(*state.graph);
     Copies to{edit, state.graph->next_node_id()};
@@ -334,8 +342,11 @@ Status fit_memory_limit(CompileState& state, const LimitActions& actions) {
     REGIE_TRY(actions.apply(edit));
     recomputed += taken;
     REGIE_TRY(actions.plan_again());
+    const uint64_t bytes = arena_bytes(state.ledger.memory);
+    if (bytes <= limit) return {};
+    if (bytes < arena_bytes(best.spaces)) best = {state.ledger.memory, recomputed};
   }
-  return arena_bytes(state) <= limit ? Status() : refusal(state, recomputed);
+  return refusal(state, best);
 }
 
 }  // namespace regie

@@ -18,6 +18,7 @@ struct ScheduleProblem {
   std::vector<uint32_t> position;  // by task: place in issue order
   std::vector<ScheduledTask> issued;
   std::vector<std::tuple<uint32_t, uint32_t, std::string>> events;
+  bool kernels_known = false;  // those of the graph were asked for, and are compiled
 };
 
 // For as long as it lives, the host's sharing interface answers the calling thread about `problem`.

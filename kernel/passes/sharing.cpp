@@ -35,11 +35,14 @@ uint32_t alias_kind(const regie_schedule_problem* self, uint32_t task, uint32_t 
 }
 
 regie_status scratch_bytes(const regie_schedule_problem* self, uint32_t task, uint64_t* bytes) {
-  const ScheduleProblem* p = problem_of(self, task);
+  ScheduleProblem* p = problem_of(self, task);
   if (!p || !bytes) return fail_on_this_thread(not_there());
   CompileState& state = *p->state;
   const uint32_t node = (*p->nodes)[task];
-  if (Status s = compile_kernels(state); !s.ok()) return fail_on_this_thread(s);
+  if (!p->kernels_known) {
+    if (Status s = compile_kernels(state); !s.ok()) return fail_on_this_thread(s);
+    p->kernels_known = true;
+  }
   const bool known = node < state.kernels.size() && state.kernels[node] && !state.is_late_node(node);
   *bytes = known ? state.kernels[node]->scratch_bytes : 0;
   return REGIE_OK;

@@ -85,7 +85,8 @@ class Walk {
       const regie_value& operand = graph_.value(n.operands[o]);
       std::string why = obstacle(n, result, operand);
       if (why.empty() && kind == REGIE_ALIAS_INPLACE) why = overwrite_obstacle(n, r, operand);
-      if (why.empty() && kind == REGIE_ALIAS_INPLACE && sole_ && has_others(n, operand)) {
+      if (why.empty() && kind == REGIE_ALIAS_INPLACE && sole_ && has_others(n, operand) &&
+          !is_joined(result)) {
         if (tell_)
           notes_.push_back({n.id, "left",
                             graph_.describe(n) + ": whether " + graph_.describe(result) +
@@ -253,6 +254,13 @@ class Walk {
     if (shared_[storage_.root(operand.id)]) return true;
     for (const regie_use& u : uses_of(operand))
       if (is_region_use(u) || u.node != n.id) return true;
+    return false;
+  }
+
+  // It becomes a part of a whole, and what it is written over does so with it: the scheduler sees no parts.
+  bool is_joined(const regie_value& result) const {
+    for (const regie_use& u : uses_of(result))
+      if (!is_region_use(u) && chosen_[u.node] && sv(graph_.node(u.node).op) == "Concat") return true;
     return false;
   }
 
