@@ -25,6 +25,13 @@ Result<CompileOptions> read_options(const ApiOptions& given) {
   REGIE_ASSIGN(o.verify, given.flag("verify", true));
   REGIE_ASSIGN(int64_t threads, given.integer("threads", 1, 1, 1024));
   o.threads = static_cast<uint32_t>(threads);
+  if (const auto limit = given.find("memory-limit")) {
+    auto bytes = parse_size(*limit);
+    if (!bytes.ok() || *bytes == 0)
+      return invalid_input("option 'memory-limit' wants a size, such as 64MiB, not '" + std::string(*limit) +
+                           "'");
+    o.memory_limit = *bytes;
+  }
   for (const std::string& shape : given.all("shape")) o.import_options.emplace_back("shape", shape);
   REGIE_ASSIGN(const bool fold_defaults, given.flag("fold-defaults", false));
   if (fold_defaults) o.import_options.emplace_back("defaults", "constant");
@@ -114,12 +121,12 @@ Status compile_into(const std::string& path, std::span<const std::byte> bytes, c
 }  // namespace
 
 Result<ApiCompile> read_api_compile(const regie_option* options, size_t count) {
-  REGIE_ASSIGN(
-      const ApiOptions given,
-      ApiOptions::read(options, count,
-                       {"target", "pipeline", "dump", "optimise", "verify", "threads", "plugin-path", "cache",
-                        "cache-dir", "cache-size", "fold-defaults", "shapes", "padding", "overflow"},
-                       {"shape", "set"}));
+  REGIE_ASSIGN(const ApiOptions given,
+               ApiOptions::read(options, count,
+                                {"target", "pipeline", "dump", "optimise", "verify", "threads", "plugin-path",
+                                 "cache", "cache-dir", "cache-size", "fold-defaults", "shapes", "padding",
+                                 "overflow", "memory-limit"},
+                                {"shape", "set"}));
   ApiCompile out;
   REGIE_ASSIGN(out.options, read_options(given));
   REGIE_ASSIGN(out.cache,

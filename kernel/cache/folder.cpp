@@ -75,7 +75,8 @@ Result<uint64_t> parse_size(std::string_view text) {
     n = n * 10 + digit;
   }
   uint32_t shift = 0;
-  const std::string_view unit = text.substr(at);
+  std::string_view unit = text.substr(at);
+  if (unit.size() == 3 && unit.substr(1) == "iB") unit = unit.substr(0, 1);  // 500MiB
   if (at != 0 && unit.size() <= 1) {
     const size_t power = unit.empty() ? 0 : std::string_view("KMGT").find(unit[0] & ~0x20);
     if (power != std::string_view::npos) {
@@ -83,8 +84,9 @@ Result<uint64_t> parse_size(std::string_view text) {
       if (n <= UINT64_MAX >> shift) return n << shift;
     }
   }
-  return invalid_input("a size is a number with K, M, G or T behind it, such as 500M, not '" +
-                       std::string(text) + "'");
+  return invalid_input(
+      "a size is a number with K, M, G or T (or KiB, MiB, ...) behind it, such as 500M, not '" +
+      std::string(text) + "'");
 }
 
 Result<CacheOptions> cache_options(const std::optional<std::string>& mode,

@@ -105,7 +105,11 @@ void add_compile_options(po::options_description* options) {
       "set", po::value<Strings>()->composing(),
       "an option of a pass, e.g. fold-constants.budget-bytes=4096; may be repeated")(
       "threads", po::value<std::string>(), "threads that kernels may use (default: 1)")(
-      "dump", po::value<std::string>(), "write the graph after each stage into this folder")(
+      "memory-limit", po::value<std::string>(),
+      "most bytes that the arenas of all memory spaces may take together, such as 64MiB: cheap values are "
+      "computed "
+      "again where that needs it")("dump", po::value<std::string>(),
+                                   "write the graph after each stage into this folder")(
       "no-optimise", "only what is needed to run: no fusion, no folding, no reuse of memory by aliasing")(
       "no-verify", "skip the checks of graph and plan after each stage")(
       "plugin-path", po::value<std::string>(),
@@ -121,7 +125,7 @@ void add_compile_options(po::options_description* options) {
 std::vector<std::pair<std::string, std::string>> compile_options(const po::variables_map& values) {
   std::vector<std::pair<std::string, std::string>> pairs;
   for (const char* key : {"target", "pipeline", "threads", "dump", "plugin-path", "cache", "cache-dir",
-                          "cache-size", "shapes", "padding", "overflow"})
+                          "cache-size", "shapes", "padding", "overflow", "memory-limit"})
     if (values.count(key)) pairs.emplace_back(key, values[key].as<std::string>());
   for (const char* key : {"shape", "set"})
     if (values.count(key))

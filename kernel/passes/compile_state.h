@@ -28,7 +28,8 @@ struct CompileOptions {
   bool optimise = true;
   bool verify = true;  // graph after each stage, plan at the end
   uint32_t threads = 1;
-  std::string dump;  // folder for the graph after each stage; empty: none
+  uint64_t memory_limit = 0;  // bytes that the arenas of all spaces may take together; 0: any
+  std::string dump;           // folder for the graph after each stage; empty: none
   std::vector<std::pair<std::string, std::string>> import_options;  // {"shape", "x=16,1,8,8"}
   SymbolSizes sizes;                                          // symbols of the model that are these numbers
   std::vector<std::pair<std::string, std::string>> settings;  // {"fold-constants.budget-bytes", "1024"}

@@ -12,6 +12,7 @@
 #include "base/progress.h"
 #include "ir/edit.h"
 #include "ir/verify.h"
+#include "passes/memory_limit.h"
 #include "passes/steps.h"
 #include "ir/structural.h"
 #include "text/text.h"
@@ -41,6 +42,9 @@ class Manager {
   Status timed_step(PassStep& step, StageRecord* record);
   Status run_pass_object(PassStep& step, const Provider<regie_pass_table>& p, StageRecord* record);
   Status run_rewrite_object(PassStep& step, const Provider<regie_rewrite_table>& p, StageRecord* record);
+  Status run_stages(const Pipeline& pipeline, size_t first);
+  // Computes values again where the user's limit asks for it.
+  Status fit_limit(const Pipeline& pipeline);
   Status dump(size_t index, const std::string& stage);
   void destroy(PassStep& s) {
     if (!s.object) return;
@@ -385,10 +389,48 @@ Status Manager::dump(size_t index, const std::string& stage) {
   return write_file_atomically(state_.options.dump + "/" + number + stage + ".rg", print(*state_.graph));
 }
 
+Status Manager::fit_limit(const Pipeline& pipeline) {
+  size_t first = 0;
+  const auto schedules = [](const PassStep& s) {
+    return std::holds_alternative<Provider<regie_scheduler_table>>(s.provided);
+  };
+  while (first < steps_.size() && std::none_of(steps_[first].begin(), steps_[first].end(), schedules))
+    ++first;
+  const PassUse use{"recompute", {}, {}};
+  PassStep step;
+  step.use = &use;
+  StageRecord record;
+  record.name = "recompute";
+  record.operators_before = state_.graph->live_node_count();
+  LimitActions actions;
+  actions.apply = [&](Edit& edit) -> Status {
+    REGIE_ASSIGN(ApplyOutcome outcome, apply(edit, step, &record));
+    (void)outcome;
+    Graph& g = *state_.graph;
+    for (uint32_t v = 0; v < g.value_count(); ++v)
+      if (g.live_value(v) && g.value(v).alias_of != REGIE_NONE) g.set_alias(v, REGIE_NONE, 0);
+    return {};
+  };
+  actions.plan_again = [&] {
+    state_.ledger.memory.clear();
+    state_.ledger.events.clear();
+    return run_stages(pipeline, first);
+  };
+  Status fitted = fit_memory_limit(state_, actions);
+  record.operators_after = state_.graph->live_node_count();
+  if (record.patches) state_.ledger.stages.push_back(std::move(record));
+  return fitted;
+}
+
 Status Manager::run(const Pipeline& pipeline) {
   state_.forced = pipeline.forced;
   if (!state_.options.dump.empty()) REGIE_TRY(dump(0, "import"));
-  for (size_t i = 0; i < pipeline.stages.size(); ++i) {
+  REGIE_TRY(run_stages(pipeline, 0));
+  return fit_limit(pipeline);
+}
+
+Status Manager::run_stages(const Pipeline& pipeline, size_t first) {
+  for (size_t i = first; i < pipeline.stages.size(); ++i) {
     const Stage& stage = pipeline.stages[i];
     report_progress(("compiling: " + stage.name).c_str(), i + 1, pipeline.stages.size());
     REGIE_TRY(run_stage(stage, steps_[i]).while_doing("in stage '" + stage.name + "'"));

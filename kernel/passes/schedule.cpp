@@ -4,23 +4,14 @@
 
 #include "passes/compile_state.h"
 #include "ir/structural.h"
+#include "passes/schedule_problem.h"
 
 namespace regie {
 
 namespace {
 
-struct Problem {
-  CompileState* state;
-  uint32_t region;
-  const std::vector<uint32_t>* nodes;
-  const std::vector<std::vector<uint32_t>>* after;
-  std::vector<uint32_t> position;  // by task: place in issue order
-  std::vector<ScheduledTask> issued;
-  std::vector<std::tuple<uint32_t, uint32_t, std::string>> events;
-};
-
 regie_status issue(const regie_schedule_problem* self, uint32_t task, uint32_t stream) {
-  auto& p = *static_cast<Problem*>(self->state);
+  auto& p = *static_cast<ScheduleProblem*>(self->state);
   if (task >= p.nodes->size() || p.position[task] != REGIE_NONE)
     return fail_on_this_thread(bad_plugin("the scheduler issued a task that is not there, or one twice"));
   for (uint32_t before : (*p.after)[task])
@@ -32,7 +23,7 @@ regie_status issue(const regie_schedule_problem* self, uint32_t task, uint32_t s
 }
 
 regie_status event(const regie_schedule_problem* self, uint32_t from, uint32_t to, regie_str reason) {
-  auto& p = *static_cast<Problem*>(self->state);
+  auto& p = *static_cast<ScheduleProblem*>(self->state);
   if (from >= p.nodes->size() || to >= p.nodes->size())
     return fail_on_this_thread(bad_plugin("the scheduler named a task that is not there"));
   p.events.emplace_back(from, to, std::string(view(reason)));
@@ -135,7 +126,8 @@ Status run_scheduler(CompileState& state, const Provider<regie_scheduler_table>&
       t.after = after[i].data();
       tasks.push_back(t);
     }
-    Problem p{&state, region, &nodes, &after, std::vector<uint32_t>(nodes.size(), REGIE_NONE), {}, {}};
+    ScheduleProblem p{&state, region, &nodes, &after, std::vector<uint32_t>(nodes.size(), REGIE_NONE),
+                      {},     {}};
     regie_schedule_problem problem{};
     problem.struct_size = sizeof(problem);
     problem.task_count = static_cast<uint32_t>(tasks.size());
@@ -146,6 +138,7 @@ Status run_scheduler(CompileState& state, const Provider<regie_scheduler_table>&
     problem.issue = issue;
     problem.event = event;
     problem.state = &p;
+    const SharingCall sharing(problem);
     REGIE_TRY(call_plugin("scheduler of plug-in " + scheduler.manifest->name, [&] {
       return scheduler.table->schedule(scheduler.index, host_table(), options, &problem);
     }));

@@ -1,6 +1,7 @@
 // The C table that plug-ins call, and the words of failures on their way from a plug-in to a Status.
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <string>
 
@@ -8,6 +9,7 @@
 #include "base/log.h"
 #include "base/names.h"
 #include "plugins/host.h"
+#include "plugins/host_interfaces.h"
 
 namespace regie {
 
@@ -127,9 +129,21 @@ regie_status find_kernel(regie_str op, const regie_op_kernel_table** table, uint
 
 constexpr regie_host_ops kOps = {sizeof(regie_host_ops), 0, find_kernel};
 
+struct Offered {
+  std::mutex mutex;
+  std::map<std::string, const void*, std::less<>> tables;
+};
+Offered& offered() {
+  static auto* o = new Offered;
+  return *o;
+}
+
 const void* host_find(const char* interface_id) noexcept {
-  if (interface_id && std::strcmp(interface_id, REGIE_HOST_OPS_ID) == 0) return &kOps;
-  return nullptr;
+  if (!interface_id) return nullptr;
+  if (std::strcmp(interface_id, REGIE_HOST_OPS_ID) == 0) return &kOps;
+  std::lock_guard lock(offered().mutex);
+  auto it = offered().tables.find(std::string_view(interface_id));
+  return it == offered().tables.end() ? nullptr : it->second;
 }
 
 constexpr regie_host kHost = {sizeof(regie_host), REGIE_ABI_MINOR, host_find,      host_fail,     host_log,
@@ -138,6 +152,11 @@ constexpr regie_host kHost = {sizeof(regie_host), REGIE_ABI_MINOR, host_find,   
 }  // namespace
 
 const regie_host* host_table() { return &kHost; }
+
+void offer_host_interface(const char* id, const void* table) {
+  std::lock_guard lock(offered().mutex);
+  offered().tables[id] = table;
+}
 
 void set_current_plugin_host(std::weak_ptr<PluginHost> host) {
   std::lock_guard lock(current().mutex);

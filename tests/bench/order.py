@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Prints what the order of tasks does for peak memory: 100 randomly wired networks whose nodes stand in the file in a
-uniformly random valid order, compiled once in that order and once in the order that schedule-for-memory chooses. The same
-seed gives the same networks. Needs onnx.
+"""Prints what the order of tasks does for peak memory: 100 randomly wired networks (Watts-Strogatz, Erdos-Renyi and
+Barabasi-Albert as of Xie and others, 2019, and uniform ones) whose nodes stand in the file in a random valid order, drawn
+node by node from those that are ready; compiled once in that order and once in the order that schedule-for-memory chooses,
+with the same passes otherwise. The same seed gives the same network. Needs onnx.
 
-usage: tests/bench/order.py [--regie build/release/bin/regie] [--count 100] [--nodes 32]"""
+usage: tests/bench/order.py [--regie build/release/bin/regie] [--count 100] [--nodes 32] [--seed 0]
+                            [--wiring ws|er|ba|uniform] [--block separable|conv|mixed]"""
 
 import argparse
 import math
@@ -28,15 +30,13 @@ passes = ["schedule-for-memory"]
 [[insert]]
 into = "schedule"
 after = "alias-in-place"
-passes = ["schedule-in-order"]
+passes = [{ pass = "schedule-in-order", overwrite = 1 }]
 """
 
 os.environ["REGIE_CACHE"] = "off"  # compiles are measured
 
 
-def wiring(draw, count, neighbours=4, rewired=0.75):
-    """Edges of a small-world graph (Watts and Strogatz), from the lower to the higher node, as randomly wired networks
-    use them (Xie and others, 2019)."""
+def watts_strogatz(draw, count, neighbours=4, rewired=0.75):
     edges = set()
     for i in range(count):
         for d in range(1, neighbours // 2 + 1):
@@ -49,28 +49,80 @@ def wiring(draw, count, neighbours=4, rewired=0.75):
     return edges
 
 
-def network(seed, count):
-    """A node adds up its inputs, then Relu and a 3x3 convolution; what nobody reads is added up and pooled."""
+def erdos_renyi(draw, count, chance=0.2):
+    return {(i, j) for i in range(count) for j in range(i + 1, count) if draw() < chance * 32 / count}
+
+
+def barabasi_albert(draw, count, links=5):
+    """A new node is tied to `links` others, to each with a chance that grows with the ties it has."""
+    edges, ends, targets = set(), [], list(range(links))
+    for i in range(links, count):
+        edges.update((t, i) for t in targets)
+        for t in targets:
+            ends += [t, i]
+        targets = []
+        while len(targets) < links:
+            t = ends[int(draw() * len(ends))]
+            if t not in targets:
+                targets.append(t)
+    return edges
+
+
+def uniform(draw, count):
+    """A node reads one to three of those before it."""
+    return {(int(draw() * i), i) for i in range(1, count) for _ in range(1 + int(draw() * 3))}
+
+
+WIRINGS = {"ws": watts_strogatz, "er": erdos_renyi, "ba": barabasi_albert, "uniform": uniform}
+
+
+def network(seed, count, wiring, block):
+    """A node joins its inputs and computes; what nobody reads is joined and pooled. `block`: "separable" (the sum, Relu,
+    a depthwise and a 1x1 convolution), "conv" (the sum, Relu, a 3x3 convolution), or "mixed" (the inputs concatenated,
+    a 1x1 convolution to a random number of channels, Relu)."""
     draw = random.Random(seed).random
     weights = numpy.random.RandomState(seed)
-    channels, side = 16, 16
-    edges = wiring(draw, count)
-    nodes, constants = [], []
+    channels, side = 32, 16
+    edges = WIRINGS[wiring](draw, count)
+    nodes, constants, width = [], [], {"x": channels}
 
-    def add_up(sources, name):
+    def emit(op, inputs, output, name, **attributes):
+        nodes.append(helper.make_node(op, inputs, [output], name=name, **attributes))
+        return output
+
+    def weight(name, *shape):
+        w = weights.standard_normal(shape).astype(numpy.float32) / math.sqrt(math.prod(shape[1:]))
+        constants.append(numpy_helper.from_array(w, name))
+        return name
+
+    def join(sources, name):
+        if len(sources) == 1:
+            return sources[0]
+        if block == "mixed":
+            width[name] = sum(width[v] for v in sources)
+            return emit("Concat", sources, name, f"concat_{name}", axis=1)
+        total = sources[0]
         for k, source in enumerate(sources[1:]):
-            nodes.append(helper.make_node("Add", [sources[0] if k == 0 else f"{name}_{k - 1}", source],
-                                          [f"{name}_{k}"], name=f"add_{name}_{k}"))
-        return sources[0] if len(sources) == 1 else f"{name}_{len(sources) - 2}"
+            total = emit("Add", [total, source], f"{name}_{k}", f"add_{name}_{k}")
+        return total
 
     for i in range(count):
-        total = add_up([f"v{a}" for a in sorted(a for a, b in edges if b == i)] or ["x"], f"s{i}")
-        nodes.append(helper.make_node("Relu", [total], [f"r{i}"], name=f"relu{i}"))
-        w = weights.standard_normal((channels, channels, 3, 3)).astype(numpy.float32) / 12
-        constants.append(numpy_helper.from_array(w, f"w{i}"))
-        nodes.append(helper.make_node("Conv", [f"r{i}", f"w{i}"], [f"v{i}"], name=f"conv{i}", pads=[1, 1, 1, 1]))
-    ends = [f"v{i}" for i in range(count) if not any(a == i for a, _ in edges)]
-    nodes.append(helper.make_node("GlobalAveragePool", [add_up(ends, "end")], ["y"], name="pool"))
+        total = join([f"v{a}" for a in sorted(a for a, b in edges if b == i)] or ["x"], f"s{i}")
+        if block == "mixed":
+            width[f"v{i}"] = 8 * (1 + int(draw() * 8))
+            emit("Conv", [total, weight(f"w{i}", width[f"v{i}"], width[total], 1, 1)], f"c{i}", f"conv{i}")
+            emit("Relu", [f"c{i}"], f"v{i}", f"relu{i}")
+            continue
+        width[f"v{i}"] = channels
+        emit("Relu", [total], f"r{i}", f"relu{i}")
+        if block == "conv":
+            emit("Conv", [f"r{i}", weight(f"w{i}", channels, channels, 3, 3)], f"v{i}", f"conv{i}", pads=[1, 1, 1, 1])
+            continue
+        emit("Conv", [f"r{i}", weight(f"d{i}", channels, 1, 3, 3)], f"e{i}", f"depthwise{i}", pads=[1, 1, 1, 1],
+             group=channels)
+        emit("Conv", [f"e{i}", weight(f"w{i}", channels, channels, 1, 1)], f"v{i}", f"pointwise{i}")
+    ends = join([f"v{i}" for i in range(count) if not any(a == i for a, _ in edges)], "end")
+    emit("GlobalAveragePool", [ends], "y", "pool")
 
     maker = {node.output[0]: k for k, node in enumerate(nodes)}
     missing = [{maker[v] for v in node.input if v in maker} for node in nodes]
@@ -86,7 +138,7 @@ def network(seed, count):
     graph = helper.make_graph(
         [nodes[k] for k in order], "wired",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, channels, side, side])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, channels, 1, 1])], constants)
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, width.get(ends, channels), 1, 1])], constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.checker.check_model(model)
     return model
@@ -105,21 +157,29 @@ def main():
     parser.add_argument("--regie", default=os.path.join(HERE, "..", "..", "build", "release", "bin", "regie"))
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--nodes", type=int, default=32)
+    parser.add_argument("--seed", type=int, default=0, help="of the first network")
+    parser.add_argument("--wiring", choices=list(WIRINGS), help="only this one; otherwise all in turn")
+    parser.add_argument("--block", choices=["separable", "conv", "mixed"], default="separable")
     arguments = parser.parse_args()
-    ratios = []
+    ratios = {}
     with tempfile.TemporaryDirectory() as folder:
         in_order = os.path.join(folder, "in-order.toml")
         with open(in_order, "w") as file:
             file.write(IN_ORDER)
-        for seed in range(arguments.count):
-            onnx.save(network(seed, arguments.nodes), os.path.join(folder, "m.onnx"))
+        for seed in range(arguments.seed, arguments.seed + arguments.count):
+            wiring = arguments.wiring or list(WIRINGS)[seed % len(WIRINGS)]
+            onnx.save(network(seed, arguments.nodes, wiring, arguments.block), os.path.join(folder, "m.onnx"))
             before = arena(arguments.regie, folder, ["--pipeline", in_order])
             after = arena(arguments.regie, folder, [])
-            ratios.append(after / before)
-            print(f"network {seed:>3}: file order {before:>9}, chosen order {after:>9}, ratio {ratios[-1]:.3f}", flush=True)
-    mean = math.exp(sum(math.log(r) for r in ratios) / len(ratios))
-    print(f"geometric mean {mean:.3f}, worst {max(ratios):.3f}, above 1: {sum(r > 1 for r in ratios)}")
-    return 0 if max(ratios) <= 1 else 1
+            ratios.setdefault(wiring, []).append(after / before)
+            print(f"network {seed:>3} ({wiring:<7}): file order {before:>9}, chosen order {after:>9}, "
+                  f"ratio {after / before:.3f}", flush=True)
+    every = [r for some in ratios.values() for r in some]
+    for name, some in [*ratios.items(), ("all", every)]:
+        mean = math.exp(sum(map(math.log, some)) / len(some))
+        print(f"{name:<8} {len(some):>4} networks: geometric mean {mean:.3f}, best {min(some):.3f}, worst {max(some):.3f}, "
+              f"above 1: {sum(r > 1 for r in some)}")
+    return 0 if max(every) <= 1 else 1
 
 
 if __name__ == "__main__":

@@ -16,6 +16,9 @@ using namespace alias_in_place;
 constexpr regie_str kRequires[] = {lit("placed")};
 constexpr regie_option_info kOptions[] = {
     {lit("parts"), lit("1"), lit("0: Concat, Split and Slice are always copied")},
+    {lit("overwrite"), lit("last-reader"),
+     lit("sole-reader: leaves to the scheduler what depends on the order, writing over bytes that others "
+         "read, too")},
 };
 constexpr regie_pass_info kInfo = pass_info({
     .name = "alias-in-place",
@@ -43,8 +46,15 @@ class Walk {
  public:
   // `chosen`: nodes that join or cut without copying, if nothing speaks against it. `tell`: keep aliases and
   // notes, with their words; a walk that is a trial has none.
-  Walk(const PassContext& context, const std::vector<uint8_t>& chosen, bool tell)
-      : context_(context), graph_(context.graph()), chosen_(chosen), tell_(tell), storage_(graph_) {}
+  // `sole`: only those are written over that nobody else reads.
+  Walk(const PassContext& context, const std::vector<uint8_t>& chosen, bool tell, bool sole)
+      : context_(context),
+        graph_(context.graph()),
+        chosen_(chosen),
+        tell_(tell),
+        sole_(sole),
+        storage_(graph_),
+        shared_(graph_.value_count(), 0) {}
 
   void run() {
     for (uint32_t region : graph_.task_regions())
@@ -75,6 +85,15 @@ class Walk {
       const regie_value& operand = graph_.value(n.operands[o]);
       std::string why = obstacle(n, result, operand);
       if (why.empty() && kind == REGIE_ALIAS_INPLACE) why = overwrite_obstacle(n, r, operand);
+      if (why.empty() && kind == REGIE_ALIAS_INPLACE && sole_ && has_others(n, operand) &&
+          !is_joined(result)) {
+        if (tell_)
+          notes_.push_back({n.id, "left",
+                            graph_.describe(n) + ": whether " + graph_.describe(result) +
+                                " is written over " + graph_.describe(operand) +
+                                " depends on the order, which the scheduler chooses"});
+        continue;
+      }
       if (why.empty()) {
         const Storage::Place to = storage_.place(operand.id);
         // By a view's base it is known as one, so that nothing is copied.
@@ -83,6 +102,7 @@ class Walk {
         if (tell_)
           aliases_.push_back({result.id, view ? operand.id : to.root, view ? 0 : to.offset,
                               graph_.describe(result) + how + graph_.describe(operand)});
+        shared_[to.root] |= has_others(n, operand);
         return storage_.put(result.id, to.root, to.offset);
       }
       if (tell_)
@@ -120,6 +140,7 @@ class Walk {
       aliases_.push_back({value, base, offset,
                           graph_.describe(graph_.value(value)) + how + graph_.describe(graph_.value(base))});
     storage_.put(value, base, offset);
+    shared_[storage_.root(base)] = 1;
   }
 
   std::string part_obstacle(const regie_node& n, const std::vector<PartView>& parts, bool joins) {
@@ -227,6 +248,22 @@ class Walk {
     return {};
   }
 
+  // Somebody else reads the operand, or what lies on its bytes; so which is the last reader is a matter of
+  // order.
+  bool has_others(const regie_node& n, const regie_value& operand) const {
+    if (shared_[storage_.root(operand.id)]) return true;
+    for (const regie_use& u : uses_of(operand))
+      if (is_region_use(u) || u.node != n.id) return true;
+    return false;
+  }
+
+  // It becomes a part of a whole, and what it is written over does so with it: the scheduler sees no parts.
+  bool is_joined(const regie_value& result) const {
+    for (const regie_use& u : uses_of(result))
+      if (!is_region_use(u) && chosen_[u.node] && sv(graph_.node(u.node).op) == "Concat") return true;
+    return false;
+  }
+
   bool same_bytes(const regie_type& a, const regie_type& b) const {
     if (elem_bits(a.elem) == 0 || elem_bits(a.elem) != elem_bits(b.elem) || a.rank < 0 || b.rank < 0)
       return false;
@@ -236,15 +273,20 @@ class Walk {
   const PassContext& context_;
   const GraphView& graph_;
   const std::vector<uint8_t>& chosen_;
-  const bool tell_;
+  const bool tell_, sole_;
   Storage storage_;
+  std::vector<uint8_t> shared_;  // by root: its bytes have had readers that others do not come after
   std::vector<Alias> aliases_;
   std::vector<Note> notes_;
 };
 
 class AliasInPlace {
  public:
-  explicit AliasInPlace(const Config& options) : parts_(options.integer("parts", 1) != 0) {}
+  explicit AliasInPlace(const Config& options)
+      : parts_(options.integer("parts", 1) != 0), sole_(options.find("overwrite") == "sole-reader") {
+    if (!sole_ && options.find("overwrite").value_or("last-reader") != "last-reader")
+      throw Failure(REGIE_INVALID_INPUT, "option 'overwrite' is last-reader or sole-reader");
+  }
 
   void run(PassContext& c) {
     const GraphView& g = c.graph();
@@ -254,7 +296,7 @@ class AliasInPlace {
       for (const regie_node& n : g.nodes(region))
         if (parts_ && joins_or_cuts(n)) candidates.push_back(n.id);
     if (!candidates.empty()) choose(c, candidates, &chosen);
-    Walk walk(c, chosen, true);
+    Walk walk(c, chosen, true, sole_);
     walk.run();
     for (const Note& n : walk.notes()) c.note(n.node, n.kind, n.text);
     for (uint32_t n : candidates)
@@ -272,7 +314,7 @@ class AliasInPlace {
     std::vector<uint64_t> limit;
     auto fits = [&] {
       work += c.graph().node_count();
-      Walk walk(c, *chosen, false);
+      Walk walk(c, *chosen, false, false);
       walk.run();
       const std::vector<uint64_t> peaks = timeline.peaks(c, walk.storage());
       if (limit.empty()) limit = peaks;
@@ -296,7 +338,7 @@ class AliasInPlace {
     }
   }
 
-  const bool parts_;
+  const bool parts_, sole_;
 };
 
 constexpr regie_pass_table kTable = pass_table<AliasInPlace>(&kInfo, REGIE_DIGEST_PASS);

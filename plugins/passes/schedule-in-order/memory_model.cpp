@@ -15,11 +15,6 @@ using namespace regie::sdk;
 constexpr int64_t kAlignment = 64;  // as arenas are laid out
 constexpr int64_t kMost = int64_t{1} << 40;
 
-uint32_t root_of(const GraphView& g, uint32_t value) {
-  while (g.value(value).alias_of != REGIE_NONE) value = g.value(value).alias_of;
-  return value;
-}
-
 int64_t bytes_of(const Dims& dims, const regie_type& type) {
   const int64_t bits = elem_bits(type.elem);
   if (bits == 0 || type.rank < 0) return 0;
@@ -33,8 +28,13 @@ bool in_callers_memory(const GraphView& g, const regie_value& v) {
 
 class Model {
  public:
-  Model(const regie_schedule_problem& problem, const regie_host* host)
-      : problem_(problem), g_(problem.graph), dims_(host, problem.graph->dims) {}
+  Model(const regie_schedule_problem& problem, const regie_host* host, const regie_host_sharing* sharing,
+        bool rooms)
+      : problem_(problem),
+        g_(problem.graph),
+        dims_(host, problem.graph->dims),
+        sharing_(sharing),
+        rooms_(rooms && sharing) {}
 
   Region make() {
     for (uint32_t t = 0; t < problem_.task_count; ++t) {
@@ -42,35 +42,114 @@ class Model {
       for (uint32_t a = 0; a < task.after_count; ++a)
         if (task.after[a] >= t)
           throw Failure(REGIE_INTERNAL, "task " + std::to_string(t) + " is before a task that it needs");
-      region_.after.emplace_back(task.after, task.after + task.after_count);
-      const regie_node& n = g_.node(task.node);
-      for (uint32_t v : results_of(n)) touch(v, t, true);
-      for (uint32_t v : operands_of(n)) touch(v, t, false);
+      made_.after.emplace_back(task.after, task.after + task.after_count);
+      made_.room.push_back(rooms_ ? room(t) : 0);
+      for (uint32_t v : results_of(node(t))) own(v);
+      // Where parts are made before their whole, that has its bytes from then on.
+      for (uint32_t v : results_of(node(t)))
+        if (v != REGIE_NONE) own(root_of(g_, v));
     }
-    return std::move(region_);
+    for (uint32_t t = 0; t < problem_.task_count; ++t) {
+      for (uint32_t v : results_of(node(t))) touch(v, t);
+      for (uint32_t v : operands_of(node(t))) touch(v, t);
+    }
+    if (sharing_)
+      for (uint32_t t = 0; t < problem_.task_count; ++t) overwrites(t);
+    return std::move(made_);
   }
 
  private:
-  void touch(uint32_t value, uint32_t task, bool made) {
+  const regie_node& node(uint32_t task) const { return g_.node(problem_.tasks[task].node); }
+
+  int64_t room(uint32_t task) const {
+    uint64_t bytes = 0;
+    check(sharing_->scratch_bytes(&problem_, task, &bytes));
+    return static_cast<int64_t>((std::min<uint64_t>(bytes, kMost) + kAlignment - 1) / kAlignment *
+                                kAlignment);
+  }
+
+  // What another region made is alive all the time.
+  void own(uint32_t value) {
     if (value == REGIE_NONE) return;
-    const uint32_t root = root_of(g_, value);
-    auto at = index_.find(root);
-    if (at == index_.end()) {
-      const regie_value& v = g_.value(root);
-      // What another region made is alive all the time.
-      if (!made || root != value || v.kind != REGIE_VALUE_RESULT || in_callers_memory(g_, v)) return;
-      at = index_.emplace(root, static_cast<uint32_t>(region_.bytes.size())).first;
-      region_.bytes.push_back({bytes_of(dims_, v.type), task, {}, false});
-    }
-    Bytes& b = region_.bytes[at->second];
+    const regie_value& v = g_.value(value);
+    if (v.alias_of != REGIE_NONE || v.kind != REGIE_VALUE_RESULT || in_callers_memory(g_, v)) return;
+    if (g_.node(v.owner).region != node(0).region) return;
+    if (index_.emplace(value, static_cast<uint32_t>(made_.bytes.size())).second)
+      made_.bytes.push_back({bytes_of(dims_, v.type), {}, false, false});
+  }
+
+  void touch(uint32_t value, uint32_t task) {
+    if (value == REGIE_NONE) return;
+    const auto at = index_.find(root_of(g_, value));
+    if (at == index_.end()) return;
+    Bytes& b = made_.bytes[at->second];
     if (b.touched_by.empty() || b.touched_by.back() != task) b.touched_by.push_back(task);
     b.kept |= is_region_result(g_.value(value));
+  }
+
+  // Operands that results of the task may be written over, if nobody reads them later.
+  void overwrites(uint32_t task) {
+    const regie_node& n = node(task);
+    if (n.region_count) return;
+    for (uint32_t r = 0; r < n.result_count; ++r) {
+      if (n.results[r] == REGIE_NONE) continue;
+      const regie_value& result = g_.value(n.results[r]);
+      const auto made = index_.find(result.id);
+      if (made == index_.end() || is_region_result(result)) continue;
+      for (uint32_t o = 0; o < n.operand_count; ++o) {
+        if (n.operands[o] == REGIE_NONE) continue;
+        const regie_value& operand = g_.value(n.operands[o]);
+        const uint32_t root = root_of(g_, operand.id);
+        const auto over = index_.find(root);
+        if (over == index_.end() || over->second == made->second || !covers(operand, root)) continue;
+        if (operand.space != result.space || !same_bytes(result.type, operand.type)) continue;
+        if (!may_overwrite(task, r, operand.id) || !on_one_device(over->second)) continue;
+        made_.overwrites.push_back({task, made->second, over->second, r, operand.id});
+      }
+    }
+  }
+
+  // The operand is all of the bytes that it lies on.
+  bool covers(const regie_value& operand, uint32_t root) const {
+    uint64_t offset = 0;
+    for (uint32_t v = operand.id; v != root; v = g_.value(v).alias_of) offset += g_.value(v).alias_offset;
+    return offset == 0 && same_bytes(operand.type, g_.value(root).type);
+  }
+
+  // Wherever the node reads these bytes it must be able to overwrite them.
+  bool may_overwrite(uint32_t task, uint32_t result, uint32_t operand) const {
+    const regie_node& n = node(task);
+    const uint32_t root = root_of(g_, operand);
+    for (uint32_t v : results_of(n))
+      if (v != REGIE_NONE && root_of(g_, v) == root) return false;
+    for (uint32_t o = 0; o < n.operand_count; ++o) {
+      if (n.operands[o] == REGIE_NONE || root_of(g_, n.operands[o]) != root) continue;
+      if (n.operands[o] != operand) return false;
+      if (sharing_->alias_kind(&problem_, task, result, o) != REGIE_ALIAS_INPLACE) return false;
+    }
+    return true;
+  }
+
+  // A writer would have to wait for readers on other devices.
+  bool on_one_device(uint32_t bytes) const {
+    const std::vector<uint32_t>& all = made_.bytes[bytes].touched_by;
+    return std::all_of(all.begin(), all.end(), [&](uint32_t t) {
+      return problem_.tasks[t].device == problem_.tasks[all.front()].device;
+    });
+  }
+
+  bool same_bytes(const regie_type& a, const regie_type& b) const {
+    if (elem_bits(a.elem) == 0 || elem_bits(a.elem) != elem_bits(b.elem) || a.rank < 0 || b.rank < 0)
+      return false;
+    return same_dims(a, b) || dims_.product(dims_of(a)) == dims_.product(dims_of(b));
   }
 
   const regie_schedule_problem& problem_;
   GraphView g_;
   Dims dims_;
-  Region region_;
+  const regie_host_sharing* sharing_;
+  const bool rooms_;
+  Region made_;
   std::unordered_map<uint32_t, uint32_t> index_;  // bytes by the value that owns them
 };
 
@@ -82,8 +161,15 @@ bool one_device(const regie_schedule_problem& problem) {
   return true;
 }
 
-Region memory_model(const regie_schedule_problem& problem, const regie_host* host) {
-  return Model(problem, host).make();
+uint32_t root_of(const GraphView& g, uint32_t value) {
+  while (g.value(value).alias_of != REGIE_NONE) value = g.value(value).alias_of;
+  return value;
+}
+
+Region memory_model(const regie_schedule_problem& problem, const regie_host* host,
+                    const regie_host_sharing* sharing, bool rooms) {
+  if (problem.task_count == 0) return {};
+  return Model(problem, host, sharing, rooms).make();
 }
 
 }  // namespace order

@@ -17,8 +17,17 @@ using namespace regie::sdk;
 
 constexpr regie_str kRequires[] = {lit("placed")};
 constexpr regie_str kEstablishes[] = {lit("scheduled")};
+constexpr regie_option_info kOverwrite = {
+    lit("overwrite"), lit("1"),
+    lit("1: results are written over what is read for the last time, where the engine says that they may")};
+constexpr regie_option_info kInOrderOptions[] = {
+    {lit("overwrite"), lit("0"),
+     lit("1: results are written over what is read for the last time, where the engine says that they may")},
+};
 constexpr regie_option_info kOptions[] = {
-    {lit("budget"), lit("3000000"), lit("steps that the search for an order may take: about a second")},
+    {lit("budget"), lit("16000000"),
+     lit("steps that the search for an order may take: about a quarter of a second")},
+    kOverwrite,
 };
 
 enum Scheduler : uint32_t { kInOrder, kForMemory };
@@ -28,6 +37,7 @@ constexpr regie_pass_info kInfos[] = {
         .doc = "One stream a device in program order, with events only where no other order implies them",
         .requires_ = kRequires,
         .establishes = kEstablishes,
+        .options = kInOrderOptions,
     }),
     pass_info({
         .name = "schedule-for-memory",
@@ -53,8 +63,13 @@ class Schedule {
         issued_(p->device_count, 0),
         events_(p->device_count, 0) {}
 
-  void run(const order::Order& order) {
-    for (uint32_t t : order) issue(t);
+  // `issued` is called after each task.
+  template <class F>
+  void run(const order::Order& order, F&& issued) {
+    for (uint32_t t : order) {
+      issue(t);
+      issued(t);
+    }
   }
 
  private:
@@ -113,17 +128,39 @@ class Schedule {
   std::vector<uint64_t> events_;      // events a device
 };
 
+const regie_host_sharing* sharing_of(const regie_host* host) {
+  const auto* s =
+      static_cast<const regie_host_sharing*>(host->find ? host->find(REGIE_HOST_SHARING_ID) : nullptr);
+  return s && s->struct_size >= sizeof(regie_host_sharing) ? s : nullptr;
+}
+
 regie_status schedule(uint32_t index, const regie_host* host, const regie_config* options,
                       const regie_schedule_problem* problem) {
   return guard(host, [&] {
+    const Config config(options);
+    const bool overwrite = config.integer("overwrite", index == kForMemory) != 0;
     order::Order order(problem->task_count);
     for (uint32_t t = 0; t < order.size(); ++t) order[t] = t;
-    if (index == kForMemory && order::one_device(*problem)) {
-      const int64_t budget = Config(options).integer("budget", 3'000'000);
+    order::Region region;
+    const bool choose = index == kForMemory && order::one_device(*problem);
+    const regie_host_sharing* sharing = sharing_of(host);
+    if (choose || overwrite) region = order::memory_model(*problem, host, sharing, choose);
+    if (!overwrite) region.overwrites.clear();
+    if (choose) {
+      const int64_t budget = config.integer("budget", 16'000'000);
       if (budget < 0) throw Failure(REGIE_INVALID_INPUT, "option 'budget' must not be negative");
-      order = order::for_memory(order::memory_model(*problem, host), static_cast<uint64_t>(budget));
+      order = order::for_memory(region, static_cast<uint64_t>(budget));
     }
-    Schedule(problem).run(order);
+    std::vector<order::Overwrite> written;
+    if (!region.overwrites.empty()) order::Replay(region).run(order, 0, &written);
+    const GraphView graph(problem->graph);
+    size_t next = 0;
+    Schedule(problem).run(order, [&](uint32_t task) {
+      for (; next < written.size() && written[next].task == task; ++next) {
+        const order::Overwrite& w = written[next];
+        check(sharing->write_over(problem, task, w.result, order::root_of(graph, w.value)));
+      }
+    });
   });
 }
 

@@ -111,6 +111,7 @@ def compile(model: Any, *, target: str = "host_cpu", pipeline: str | None = None
     name: what messages call a model that has no path; external data is looked for beside it.
     options: others of the embedding API: padding, overflow (with buckets), dump, verify, plugin_path, cache ("off", "read", "on"),
         cache_dir, cache_size, fold_defaults (inputs that the model has a value for are constants).
+        memory_limit ("64MiB": most bytes that the arenas may take; cheap values are computed again where that needs it).
 
     With the cache on (cache="on", a cache_dir, or the variables REGIE_CACHE and REGIE_CACHE_DIR) what was compiled before, from
     the same in every respect, is not compiled again: model.report["cache"] says where it came from, or why it was not known.

@@ -1,0 +1,99 @@
+// The host's half of regie/c/sharing.h.
+#include "ir/structural.h"
+#include "passes/schedule_problem.h"
+#include "plugins/host_interfaces.h"
+#include "regie/c/sharing.h"
+
+namespace regie {
+
+namespace {
+
+// A scheduler is called on the thread that compiles; it may not keep the problem for later, nor ask about one
+// that somebody else made.
+thread_local const regie_schedule_problem* current = nullptr;
+
+ScheduleProblem* problem_of(const regie_schedule_problem* p, uint32_t task) {
+  if (!p || p != current) return nullptr;
+  auto* problem = static_cast<ScheduleProblem*>(p->state);
+  return task < problem->nodes->size() ? problem : nullptr;
+}
+
+Status not_there() {
+  return bad_plugin("the scheduler asked about bytes of a task or a problem that it has not been given");
+}
+
+uint32_t alias_kind(const regie_schedule_problem* self, uint32_t task, uint32_t result, uint32_t operand) {
+  const ScheduleProblem* p = problem_of(self, task);
+  if (!p) return REGIE_ALIAS_NONE;
+  const Graph& g = *p->state->graph;
+  const uint32_t id = (*p->nodes)[task];
+  const regie_node& n = g.node(id);
+  if (result >= n.result_count || operand >= n.operand_count || n.engine >= p->state->engines.size())
+    return REGIE_ALIAS_NONE;
+  EngineInstance& e = p->state->engines[n.engine];
+  return e.table->alias(e.engine, &g.view(), id, result, operand);
+}
+
+regie_status scratch_bytes(const regie_schedule_problem* self, uint32_t task, uint64_t* bytes) {
+  ScheduleProblem* p = problem_of(self, task);
+  if (!p || !bytes) return fail_on_this_thread(not_there());
+  CompileState& state = *p->state;
+  const uint32_t node = (*p->nodes)[task];
+  if (!p->kernels_known) {
+    if (Status s = compile_kernels(state); !s.ok()) return fail_on_this_thread(s);
+    p->kernels_known = true;
+  }
+  const bool known = node < state.kernels.size() && state.kernels[node] && !state.is_late_node(node);
+  *bytes = known ? state.kernels[node]->scratch_bytes : 0;
+  return REGIE_OK;
+}
+
+Status check_write(const ScheduleProblem& p, uint32_t task, uint32_t result, uint32_t over) {
+  const CompileState& state = *p.state;
+  const Graph& g = *state.graph;
+  const uint32_t node = (*p.nodes)[task];
+  const regie_node& n = g.node(node);
+  const auto wrong = [&](const std::string& why) {
+    return bad_plugin("the scheduler writes a result over bytes of others: " + why, g.describe_node(node));
+  };
+  if (result >= n.result_count || n.results[result] == REGIE_NONE) return wrong("there is no such result");
+  if (!g.live_value(over) || g.value(over).kind != REGIE_VALUE_RESULT || g.value(over).alias_of != REGIE_NONE)
+    return wrong("the value owns none");
+  const regie_value& v = g.value(n.results[result]);
+  if (v.alias_of != REGIE_NONE) return wrong(g.describe_value(v.id) + " lies elsewhere already");
+  if (v.space != g.value(over).space) return wrong("they are in another memory space");
+  // Its other readers come before, as do those of what lies on its bytes already: that is checked with the
+  // plan.
+  if (p.position[task] + 1 != p.issued.size()) return wrong("the task is not the one that was issued last");
+  return {};
+}
+
+regie_status write_over(const regie_schedule_problem* self, uint32_t task, uint32_t result, uint32_t over) {
+  const ScheduleProblem* p = problem_of(self, task);
+  if (!p) return fail_on_this_thread(not_there());
+  if (Status s = check_write(*p, task, result, over); !s.ok()) return fail_on_this_thread(s);
+  Graph& g = *p->state->graph;
+  const uint32_t node = (*p->nodes)[task], value = g.node(node).results[result];
+  const std::string why = g.describe_value(value) + " is written over " + g.describe_value(over);
+  g.set_alias(value, over, 0);
+  p->state->ledger.note("schedule", g.describe_node(node), "alias", why);
+  return REGIE_OK;
+}
+
+constexpr regie_host_sharing kSharing = {sizeof(regie_host_sharing), 0, alias_kind, scratch_bytes,
+                                         write_over};
+
+}  // namespace
+
+SharingCall::SharingCall(const regie_schedule_problem& problem) {
+  static const bool offered = [] {
+    offer_host_interface(REGIE_HOST_SHARING_ID, &kSharing);
+    return true;
+  }();
+  (void)offered;
+  current = &problem;
+}
+
+SharingCall::~SharingCall() { current = nullptr; }
+
+}  // namespace regie
