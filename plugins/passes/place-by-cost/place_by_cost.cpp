@@ -258,6 +258,7 @@ class PlaceByCost : public Placer {
   // What the node's engine says, and what the whole would cost more with each other one.
   std::string reason(uint32_t index) {
     std::string text = kernel(at(index).answers[engine_[index]]);
+    if (engines() == 1) return text;
     const uint32_t chosen = engine_[index];
     const double now = around(index);
     for (uint32_t e = 0; e < engines(); ++e) {
