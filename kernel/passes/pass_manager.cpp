@@ -396,7 +396,8 @@ Status Manager::fit_limit(const Pipeline& pipeline) {
   };
   while (first < steps_.size() && std::none_of(steps_[first].begin(), steps_[first].end(), schedules))
     ++first;
-  const PassUse use{"recompute", {}, {}};
+  PassUse use;
+  use.name = "recompute";
   PassStep step;
   step.use = &use;
   StageRecord record;
