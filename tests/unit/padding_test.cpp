@@ -200,6 +200,17 @@ TEST_F(Padding, GoesThroughLoops) {
   EXPECT_THAT(check(mixed), AllOf(HasSubstr("has a body in which"), HasSubstr("Softmax")));
 }
 
+// The places of a slice may be sizes where they only say how much of it is taken.
+TEST_F(Padding, PartsThatSizesPlace) {
+  EXPECT_THAT(check(R"(graph @g(%x: f32[N], %w: f32[64]) -> (%y) where N in 1..60 {
+  %n = Shape(%x)
+  %two: const i64[1] = [2]
+  %end = Add(%n, %two)
+  %y = Slice(%w, %n, %end)
+})"),
+              AllOf(HasSubstr("Slice"), HasSubstr("begins where the padded sizes say")));
+}
+
 // What data decide may be decided by padding.
 TEST_F(Padding, SizesThatDataDecide) {
   EXPECT_THAT(check(R"(graph @g(%x: f32[N]) -> (%y) where N in 1..64 {
