@@ -315,7 +315,7 @@ std::string PaddingNode::patterns(const PaddingRule& rule) const {
     for (size_t a = 0; a < d.size(); ++a) {
       if (!padded(d[a])) continue;
       if (d.size() == whole.size() && whole[a]) return mixes(n_.results[r], a);
-      if (!sizes && !given.count(results[r][a])) return mixes(n_.results[r], a);
+      if (results[r][a].empty() || (!sizes && !given.count(results[r][a]))) return mixes(n_.results[r], a);
     }
   }
   return {};

@@ -108,8 +108,9 @@ std::string PaddingNode::sliced() const {
   for (uint32_t i = 1; i < n_.operand_count; ++i)
     if (mark(n_.operands[i]).state == PaddingMark::kPadded)
       return "needs " + value_name(n_.operands[i]) + " whole";
-  if (mark(operand(0)).state == PaddingMark::kSized)
-    return "computes with " + value_name(operand(0)) + ", which is made of the padded sizes";
+  for (size_t i : {0, 3, 4})
+    if (mark(operand(i)).state == PaddingMark::kSized)
+      return "computes with " + value_name(operand(i)) + ", which is made of the padded sizes";
   const Dims a = dims(n_.operands[0]), b = dims(n_.results[0]);
   if (a.size() != b.size()) return "has sizes that are not known";
   const auto starts = contents(operand(1));

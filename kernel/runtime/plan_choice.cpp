@@ -52,6 +52,7 @@ class Chooser {
       if (above || (set_.spec.padding == ShapeSpec::kRefuse && *at != symbols_[a.symbol])) {
         if (set_.spec.overflow == ShapeSpec::kRunDynamic) {
           choice_.plan = set_.plans.size();
+          choice_.padded = false;  // whatever the axes before this one wanted
           return std::move(choice_);
         }
         return above ? too_large(a) : no_such_size(a);

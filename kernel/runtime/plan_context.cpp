@@ -45,7 +45,6 @@ struct PlanContext::Rep {
         resized(set.ports->inputs.size()),
         cropped(set.ports->outputs.size()),
         cropped_dims(set.ports->outputs.size()),
-        given(set.ports->outputs.size()),
         views(set.ports->inputs.size()),
         results(set.ports->outputs.size()) {}
 
@@ -59,10 +58,18 @@ struct PlanContext::Rep {
   std::string last_change;
   std::vector<Room> padded, resized, cropped;
   std::vector<std::vector<int64_t>> cropped_dims;
-  std::vector<const void*> given;  // what the last run gave as memory of its own
   std::vector<regie_tensor> views, results;
   std::vector<int64_t> resized_dims;
 
+  bool owns(size_t output, const void* data) const {
+    return data && (cropped[output].memory.data.get() == data ||
+                    std::any_of(contexts.begin(), contexts.end(),
+                                [&](const auto& c) { return c && c->owns_output(output, data); }));
+  }
+  bool crops(size_t output) const {
+    return choice.padded && std::any_of(choice.output_dims[output].begin(), choice.output_dims[output].end(),
+                                        [](int64_t d) { return d >= 0; });
+  }
   Status choose(std::span<const regie_tensor> inputs);
   Status find_context();
   Status prepare(size_t input, const regie_tensor& t);
@@ -194,14 +201,11 @@ Status PlanContext::run(std::span<const regie_tensor> inputs, std::span<regie_te
   REGIE_TRY(r.choose(inputs));
   REGIE_TRY(r.find_context());
   for (size_t i = 0; i < inputs.size(); ++i) REGIE_TRY(r.prepare(i, inputs[i]));
-  // A caller who passes back what a former run gave means the context's memory.
   for (size_t o = 0; o < outputs.size(); ++o) {
-    if (outputs[o].data == r.given[o]) outputs[o].data = nullptr;
+    // A caller who passes back what any former run gave means the context's memory.
+    if (r.owns(o, outputs[o].data)) outputs[o].data = nullptr;
     r.results[o] = outputs[o];
-    const bool crops =
-        r.choice.padded && std::any_of(r.choice.output_dims[o].begin(), r.choice.output_dims[o].end(),
-                                       [](int64_t d) { return d >= 0; });
-    if (crops) r.results[o].data = nullptr;
+    if (r.crops(o)) r.results[o].data = nullptr;
   }
   ++r.session->runs_[r.choice.plan];
   ++(r.choice.plan == r.set.plans.size() ? r.session->dynamic_
@@ -210,12 +214,10 @@ Status PlanContext::run(std::span<const regie_tensor> inputs, std::span<regie_te
   if (r.choice.resize) ++r.session->resized_;
   REGIE_TRY(r.last->run(r.views, r.results));
   for (size_t o = 0; o < outputs.size(); ++o) {
-    const bool own = !outputs[o].data;
-    if (r.choice.padded && r.results[o].data != outputs[o].data)
+    if (r.crops(o))
       REGIE_TRY(r.crop(o, &outputs[o]));
     else
       outputs[o] = r.results[o];
-    r.given[o] = own ? outputs[o].data : nullptr;
   }
   return {};
 }

@@ -28,6 +28,9 @@ class RunState {
   static Result<std::unique_ptr<RunState>> make(SessionCore* core);
   ~RunState();
   Status run(std::span<const regie_tensor> inputs, std::span<regie_tensor> outputs);
+  bool owns_output(size_t output, const void* data) const {
+    return data && output_memory_[output].data.get() == data;
+  }
   void set_profiling(bool on);
   std::span<const TaskTime> times() const { return times_; }
   std::span<const DeviceRecord> records() const { return records_; }

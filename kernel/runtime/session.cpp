@@ -58,6 +58,9 @@ Context::~Context() = default;
 Status Context::run(std::span<const regie_tensor> inputs, std::span<regie_tensor> outputs) {
   return impl_->state->run(inputs, outputs);
 }
+bool Context::owns_output(size_t output, const void* data) const {
+  return impl_->state->owns_output(output, data);
+}
 void Context::set_profiling(bool on) { impl_->state->set_profiling(on); }
 std::span<const TaskTime> Context::times() const { return impl_->state->times(); }
 std::span<const DeviceRecord> Context::records() const { return impl_->state->records(); }

@@ -104,6 +104,8 @@ class Context {
   // written. Dims that it sets live until the context's next run. After TIMEOUT the device may still use
   // inputs and outputs until the context's next run or end.
   Status run(std::span<const regie_tensor> inputs, std::span<regie_tensor> outputs);
+  // Is this what a run without memory for that output has given, or would give?
+  bool owns_output(size_t output, const void* data) const;
   void set_profiling(bool on);
   std::span<const TaskTime> times() const;
   std::span<const DeviceRecord> records() const;

@@ -117,6 +117,11 @@ def cases():
     sizes = [shape("x", "s"), helper.make_node("Slice", ["s", "zero", "two"], ["nc"]), helper.make_node("Concat", ["nc", "hw"], ["to"], axis=0),
              helper.make_node("Resize", ["x", "", "", "to"], ["y0"], name="it", mode="linear")]
     yield Case("Resize", {"x": (F, ("N", 4, 6, 5))}, sizes, "N", "", {"zero": np.array([0], I64), "two": np.array([2], I64), "hw": np.array([9, 3], I64)})
+    yield Case("Resize", {"x": (F, ("N", 4, 6, 5)), "z": (F, ("M",))}, [
+        shape("x", "s"), shape("z", "m"), helper.make_node("Slice", ["s", "zero", "two"], ["nc"]),
+        helper.make_node("Concat", ["nc", "m", "w"], ["to"], axis=0),
+        helper.make_node("Resize", ["x", "", "", "to"], ["y0"], name="it", mode="linear")], "N", "M",
+        {"zero": np.array([0], I64), "two": np.array([2], I64), "w": np.array([3], I64)})
     qkv = {"q": (F, ("N", 2, 5, 8)), "k": (F, ("N", 2, "M", 8)), "v": (F, ("N", 2, "M", 8))}
     yield Case("Attention", dict(qkv), {}, "N", "M", opset=23)
     yield Case("Attention", {"q": (F, ("N", 5, 8)), "k": (F, ("N", 6, 8)), "v": (F, ("N", 6, 8)), "mask": (F, ("N", 1, 5, 6))},

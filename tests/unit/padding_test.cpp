@@ -120,7 +120,7 @@ TEST_F(Padding, SizesStaySizes) {
   %s = ReduceProd(%f) {keepdims = 0}
   %y = Div(%x, %s)
 })"),
-              AllOf(HasSubstr("Cast"), HasSubstr("made of the padded sizes")));
+              AllOf(HasSubstr("ReduceProd"), HasSubstr("made of the padded sizes")));
   EXPECT_THAT(check(R"(graph @g(%x: f32[N,4]) -> (%y) where N in 1..64 {
   %y = Shape(%x)
 })"),
@@ -198,6 +198,17 @@ TEST_F(Padding, GoesThroughLoops) {
   std::string mixed = loop;
   mixed.replace(mixed.find("axis = 1"), 8, "axis = 0");
   EXPECT_THAT(check(mixed), AllOf(HasSubstr("has a body in which"), HasSubstr("Softmax")));
+}
+
+// The places of a slice may be sizes where they only say how much of it is taken.
+TEST_F(Padding, PartsThatSizesPlace) {
+  EXPECT_THAT(check(R"(graph @g(%x: f32[N], %w: f32[64]) -> (%y) where N in 1..60 {
+  %n = Shape(%x)
+  %two: const i64[1] = [2]
+  %end = Add(%n, %two)
+  %y = Slice(%w, %n, %end)
+})"),
+              AllOf(HasSubstr("Slice"), HasSubstr("begins where the padded sizes say")));
 }
 
 // What data decide may be decided by padding.
