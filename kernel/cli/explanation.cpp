@@ -312,6 +312,9 @@ Json explain_all(const Compilation& c) {
   answer["vetoes"] = Json::array();
   for (const Json& n : list(ledger, "notes"))
     if (n.at("kind") == "veto") answer["vetoes"].push_back(n);
+  answer["not_folded"] = Json::array();
+  for (const Json& n : list(ledger, "notes"))
+    if (n.at("kind") == "not-folded") answer["not_folded"].push_back(n.at("text"));
   answer["engines"] = list(ledger, "engines");
   // By operator and reason.
   std::map<std::pair<std::string, std::string>, Json> groups;

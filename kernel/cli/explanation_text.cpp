@@ -159,6 +159,8 @@ std::string explain_all_text(const Json& answer) {
     text += "  " + title + " x" + std::to_string(n.get<uint64_t>()) + "\n";
   for (const Json& v : answer.at("vetoes"))
     text += "  vetoed at " + v.value("node", "") + ": " + v.at("text").get<std::string>() + "\n";
+  if (!answer.at("not_folded").empty()) text += "\nnot folded\n";
+  for (const Json& n : answer.at("not_folded")) text += "  " + n.get<std::string>() + "\n";
   const Json& misses = answer.at("not_fused");
   if (!misses.empty()) text += "\nnot fused, nearest first (explain --rule NAME shows all of a rule)\n";
   for (size_t i = 0; i < misses.size() && i < kMost; ++i) {

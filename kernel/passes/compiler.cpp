@@ -61,13 +61,25 @@ Result<Tensor> portable_constant(const Model& model, std::string_view digest, re
 
 // What a run may give cannot be computed with now.
 void note_defaults(CompileState& state) {
+  constexpr size_t kMostReaders = 4;
   const Graph& g = *state.graph;
-  for (uint32_t i = 0; i < g.region(0).arg_count; ++i)
-    if (const uint32_t v = g.region(0).args[i]; g.default_of(v))
-      state.ledger.note("import", "", "not-folded",
-                        "input '" + std::string(view(g.value(v).name)) +
-                            "' has a value in the model, but a run may give another one, so that nothing is "
-                            "folded into what reads it; --fold-defaults makes it a constant");
+  for (uint32_t i = 0; i < g.region(0).arg_count; ++i) {
+    const uint32_t v = g.region(0).args[i];
+    if (!g.default_of(v)) continue;
+    std::string readers;
+    size_t count = 0;
+    for (const regie_use& use : g.uses(v))
+      if (!(use.node & REGIE_USE_REGION) && count++ < kMostReaders)
+        readers += (readers.empty() ? "" : ", ") + g.describe_node(use.node);
+    if (count > kMostReaders) readers += " and " + std::to_string(count - kMostReaders) + " more";
+    if (readers.empty()) continue;
+    state.ledger.note(
+        "import", "", "not-folded",
+        "input '" + std::string(view(g.value(v).name)) +
+            "' has a value in the model, but a run may give another one, so that nothing is folded "
+            "into " +
+            readers + "; --fold-defaults makes it a constant");
+  }
 }
 
 // A framework's file, a text graph, or an offline model, whose portable graph is compiled again.

@@ -350,6 +350,13 @@ Status Importer::abandon_region() {
   return {};
 }
 
+std::string_view Importer::input_with_default() const {
+  for (uint32_t i = 0; i < graph_->region(0).arg_count; ++i)
+    if (const uint32_t v = graph_->region(0).args[i]; graph_->default_of(v))
+      return view(graph_->value(v).name);
+  return {};
+}
+
 Result<std::unique_ptr<Graph>> Importer::finish(const std::string& frontend) {
   place_.clear();
   if (!has_results_ || open_.size() != 1 || !detached_.empty())

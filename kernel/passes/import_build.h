@@ -27,6 +27,8 @@ class Importer : public regie_import {
   Importer(const Importer&) = delete;
 
   Result<std::unique_ptr<Graph>> finish(const std::string& frontend);
+  // An input that a run may leave out, if there is one: what it is would be known if it were a constant.
+  std::string_view input_with_default() const;
   // Those that the frontend asked for, as it named them.
   std::vector<std::string> external_files() const { return {external_names_.begin(), external_names_.end()}; }
 

@@ -108,7 +108,15 @@ Result<std::unique_ptr<Graph>> import_with_frontend(PluginHost& host, const OpSe
   Importer importer(ops, path, bytes, std::move(owner), settings);
   Status s = call_plugin("frontend '" + best_name + "' of plug-in " + best.manifest->name,
                          [&] { return best.table->import_model(best.index, &importer); });
-  if (!s.ok()) return said_of(s, s.where().empty() ? path : s.where());
+  if (!s.ok()) {
+    const std::string_view input = importer.input_with_default();
+    if (s.code() == REGIE_UNSUPPORTED && !input.empty())
+      s = Status::error(s.code(),
+                        s.message() + "; the model has values for inputs such as '" + std::string(input) +
+                            "', which --fold-defaults makes constants",
+                        s.where());
+    return said_of(s, s.where().empty() ? path : s.where());
+  }
   if (external_files) *external_files = importer.external_files();
   return importer.finish(best_name);
 }

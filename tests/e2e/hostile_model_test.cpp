@@ -199,41 +199,6 @@ bool run_picking(Context& context, const Model& m) {
   _exit(0);
 }
 
-// An input that is left out, or given.
-bool run_defaults(Context& context, const Model& m) {
-  std::vector<float> x(8, 0.5f);
-  const int64_t x_dims[] = {2, 4}, w_dims[] = {4};
-  bool ran = false;
-  for (const bool given : {false, true}) {
-    regie_tensor in[2] = {{REGIE_F32, 0, 2, x_dims, nullptr, x.data(), 32}, {}};
-    if (given) in[1] = {REGIE_F32, 0, 1, w_dims, nullptr, x.data(), 16};
-    std::vector<regie_tensor> out(m.outputs.size());
-    ran |= context.run(in, out).ok();
-  }
-  return ran;
-}
-
-// An output whose rank the run tells: read as far as its dimensions say.
-bool run_unranked(Context& context, const Model& m) {
-  std::vector<float> x(12, 0.5f);
-  bool ran = false;
-  for (const int64_t middle : {1, 2}) {
-    const int64_t dims[] = {2, middle, 3};
-    const uint8_t squeezed = middle == 1;
-    const regie_tensor in[] = {
-        {REGIE_BOOL, 0, 0, nullptr, nullptr, const_cast<uint8_t*>(&squeezed), 1},
-        {REGIE_F32, 0, 3, dims, nullptr, x.data(), static_cast<uint64_t>(middle) * 24}};
-    std::vector<regie_tensor> out(m.seen_outputs());
-    if (!context.run(in, out).ok()) continue;
-    ran = true;
-    volatile float sum = 0;
-    for (const regie_tensor& t : out)
-      for (int64_t i = 0; i < element_count({t.dims, static_cast<size_t>(t.rank)}); ++i)
-        sum = sum + static_cast<float>(static_cast<const uint8_t*>(t.data)[i * 4]);
-  }
-  return ran;
-}
-
 // A few iterations whatever happens to one of the numbers: two things end each loop.
 bool run_loops(Context& context, const Model& m) {
   std::vector<float> x(4, 0.5f);
@@ -307,38 +272,6 @@ graph @loops(%x: f32[1,4], %n: i64[]) -> (%last, %z, %all, %rows) where P in 0..
 }
 )";
   change_every_number(source, run_loops);
-}
-
-TEST(HostileModel, AnyChangedNumberOfUnknownRanksIsRefusedOrHarmless) {
-  Scratch scratch;
-  const std::string source = scratch.path("ranks.rg");
-  std::ofstream(source) << R"(
-graph @ranks(%c: bool[], %x: f32[N,M,3]) -> (%list as "y" shaped %dims) {
-  %list, %dims = If(%c, %x) region @then_branch(%a: f32[N,M,3]) -> (%p, %d) {
-    %one: const i64[1] = [1]
-    %flat: const i64[1] = [-1]
-    %s = Squeeze(%a, %one)
-    %p = Reshape(%s, %flat)
-    %d = Shape(%s)
-  } region @else_branch(%b: f32[N,M,3]) -> (%q, %e) {
-    %flat: const i64[1] = [-1]
-    %q = Reshape(%b, %flat)
-    %e = Shape(%b)
-  }
-}
-)";
-  change_every_number(source, run_unranked);
-}
-
-TEST(HostileModel, AnyChangedNumberOfDefaultsIsRefusedOrHarmless) {
-  Scratch scratch;
-  const std::string source = scratch.path("defaults.rg");
-  std::ofstream(source) << R"(
-graph @defaults(%x: f32[N,4], %w: f32[M] = f32[4] [1.0, 2.0, 3.0, 4.0]) -> (%y, %w) {
-  %y = Add(%x, %w)
-}
-)";
-  change_every_number(source, run_defaults);
 }
 
 TEST(HostileModel, AnyChangedNumberOfLateShapesIsRefusedOrHarmless) {

@@ -135,6 +135,19 @@ def check(case, regie, where):
             raise Wrong(f"{model} {more}: '{name}' is a constant, but a run may give it")
 
 
+def check_hint(regie, where):
+    """What cannot be without the value of a default says how to have it."""
+    os.makedirs(where)
+    CASES["rank"] = (["Reshape: x s -> y"], [2, 3, 8, 8], {"s": (["R"], ints(6, -1), ints(2, 3, 64))})
+    onnx.save(make_model("rank", 8), f"{where}/model.onnx")
+    refused = command(regie, "compile", f"{where}/model.onnx", "-o", f"{where}/model.rgm")
+    if refused.returncode != 2 or "'s'" not in refused.stderr or "--fold-defaults" not in refused.stderr:
+        raise Wrong(f"ended with {refused.returncode}: {refused.stderr}")
+    got = run(regie, where, f"{where}/model.onnx", {"x": X}, "--fold-defaults")
+    if isinstance(got, str) or not np.array_equal(got, X.reshape(6, -1)):
+        raise Wrong(f"with --fold-defaults: {got}")
+
+
 def main():
     regie, folder = sys.argv[1:3]
     shutil.rmtree(folder, ignore_errors=True)
@@ -147,6 +160,11 @@ def main():
             print(f"{case}: {error}")
             wrong += 1
     print(f"{len(sys.argv[3:] or CASES)} models, {wrong} wrong")
+    try:
+        check_hint(regie, f"{folder}/hint")
+    except Wrong as error:
+        print(f"hint: {error}")
+        wrong += 1
     sys.exit(wrong != 0)
 
 

@@ -24,8 +24,8 @@ def windows(x, kernel, strides, pads, fill):
     return np.lib.stride_tricks.sliding_window_view(x, kernel, axis=(2, 3))[:, :, ::strides[0], ::strides[1]]
 
 
-def conv(x, w, b, group=1, strides=(1, 1), pads=(0, 0, 0, 0), dilations=(1, 1), kernel_shape=None):
-    assert tuple(dilations) == (1, 1)
+def conv(x, w, b, group=1, strides=(1, 1), pads=(0, 0, 0, 0), dilations=(1, 1), kernel_shape=None, auto_pad=b"NOTSET"):
+    assert tuple(dilations) == (1, 1) and auto_pad == b"NOTSET"
     parts = []
     for xs, ws in zip(np.split(x, group, axis=1), np.split(w, group)):
         cut = windows(xs, ws.shape[2:], strides, pads, 0).transpose(0, 2, 3, 1, 4, 5)
