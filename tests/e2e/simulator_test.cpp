@@ -26,7 +26,8 @@ class SimulatorTarget : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(SimulatorTarget, DigitsAreReadAsByOnnxRuntime) {
   const Tensor images = load_npy(kFolder + "images.npy"), scores = load_npy(kFolder + "ort_scores.npy");
-  const ModelPtr model = compile_file(kFolder + "digits.onnx", {{"target", GetParam()}});
+  const ModelPtr model =
+      compile_file(kFolder + "digits.onnx", {{"target", GetParam()}, {"shape", "x=360,1,8,8"}});
   ASSERT_TRUE(model) << regie_last_error();
   Runner runner(model);
   ASSERT_TRUE(runner.ready()) << regie_last_error();

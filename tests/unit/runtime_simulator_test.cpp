@@ -29,7 +29,7 @@ std::string operator_blob(const char* op) {
 // y = x + relu(x), over three streams; the waits of one task may be left out.
 std::shared_ptr<Model> three_streams(std::optional<size_t> without = {}) {
   ModelBuilder b;
-  const uint32_t cpu = b.device("cpu", "fake_inline"), npu = b.device("npu", "simulator");
+  const uint32_t cpu = b.device("cpu", "host_cpu"), npu = b.device("npu", "simulator");
   b.space("host", cpu);
   b.space("of npu", npu);
   const uint32_t t = b.f32({3});
