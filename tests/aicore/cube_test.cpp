@@ -132,9 +132,10 @@ void product(uint64_t seed) {
   const int64_t kind = pick(random, 0, 4);
   const int64_t m = pick(random, 1, 150), k = pick(random, 1, 330), n = pick(random, 1, 200);
   const int64_t batch = kind >= 3 ? pick(random, 2, 6) : 1;
-  const bool constant = kind <= 1, turned = pick(random, 0, 1), b_batched = kind == 4;
+  const bool constant = kind <= 1 || (kind == 3 && pick(random, 0, 1)), turned = pick(random, 0, 1),
+             left_turned = pick(random, 0, 3) == 0, b_batched = kind == 4;
   const regie_elem elem = pick(random, 0, 3) == 0 ? REGIE_F16 : REGIE_F32;
-  std::vector<int64_t> da{m, k}, db = turned ? std::vector<int64_t>{n, k} : std::vector<int64_t>{k, n},
+  std::vector<int64_t> da = left_turned ? std::vector<int64_t>{k, m} : std::vector<int64_t>{m, k}, db = turned ? std::vector<int64_t>{n, k} : std::vector<int64_t>{k, n},
                                  dy{m, n};
   if (batch > 1) {
     da.insert(da.begin(), batch);
@@ -152,7 +153,7 @@ void product(uint64_t seed) {
   if (with_residual) node.operand(residual);
   node.result(dy);
   node.attr("activation", act.name).attr("activation_alpha", act.alpha).attr("activation_beta", act.beta);
-  node.attr("alpha", alpha).attr("transB", turned ? int64_t{1} : int64_t{0});
+  node.attr("alpha", alpha).attr("transB", int64_t{turned}).attr("transA", int64_t{left_turned});
   std::vector<double> expected;
   for (int64_t t = 0; t < batch; ++t)
     for (int64_t i = 0; i < m; ++i)
@@ -160,7 +161,7 @@ void product(uint64_t seed) {
         double sum = 0;
         const int64_t base = b_batched ? t * k * n : 0;
         for (int64_t l = 0; l < k; ++l)
-          sum += a.values[static_cast<size_t>((t * m + i) * k + l)] *
+          sum += a.values[static_cast<size_t>(t * m * k + (left_turned ? l * m + i : i * k + l))] *
                  b.values[static_cast<size_t>(base + (turned ? j * k + l : l * n + j))];
         sum *= alpha;
         if (with_bias) sum += bias.values[static_cast<size_t>(j)];
@@ -169,7 +170,7 @@ void product(uint64_t seed) {
       }
   std::ostringstream what;
   what << "seed " << seed << " batch " << batch << " m k n " << text({m, k, n})
-       << (constant ? "constant " : "") << (turned ? "turned " : "") << act.name << (with_bias ? " bias" : "")
+       << (constant ? "constant " : "") << (turned ? "turned " : "") << (left_turned ? "left turned " : "") << act.name << (with_bias ? " bias" : "")
        << (with_residual ? " residual" : "") << (elem == REGIE_F16 ? " f16" : "");
   SCOPED_TRACE(what.str());
   try {
