@@ -91,7 +91,8 @@ class Emitter {
         cleared = true;
       }
     } else {
-      if (p_.transposed_a || p_.m % t_.rows || p_.k % t_.unit_columns || t_.parts_m * t_.turns_m * t_.rows > p_.m) {
+      if (p_.transposed_a || p_.m % t_.rows || p_.k % t_.unit_columns ||
+          t_.parts_m * t_.turns_m * t_.rows > p_.m) {
         zero(t_.ub_load, 2 * t_.unit_rows * t_.unit_columns * es_);
         cleared = true;
       }
