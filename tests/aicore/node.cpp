@@ -102,6 +102,10 @@ Node& Node::late_result(std::vector<int64_t> dims) {
   results_.push_back({std::move(dims), elem_, {}, false, true});
   return *this;
 }
+Node& Node::symbolic() {
+  symbolic_ = true;
+  return *this;
+}
 regie_attr& Node::add(const char* name, uint32_t kind) {
   texts_.emplace_back(name);
   regie_attr a{};
@@ -182,6 +186,11 @@ void Node::build() {
   for (Value& v : results_) {
     result_tensors_.push_back(tensor(v));
     result_ids_.push_back(value(&v, REGIE_VALUE_RESULT));
+    if (symbolic_) {
+      symbolic_dims_ = v.dims;
+      symbolic_dims_.front() = -2;
+      values_.back().type.dims = symbolic_dims_.data();
+    }
   }
   regie_node n{};
   n.op = {op_.data(), op_.size()};

@@ -33,6 +33,7 @@ class Node {
   Node& absent();
   Node& result(std::vector<int64_t> dims);
   Node& late_result(std::vector<int64_t> dims);  // -1: known only when the model runs
+  Node& symbolic();                              // the first dimension of the result is a symbol
   Node& attr(const char* name, int64_t value);
   Node& attr(const char* name, double value);
   Node& attr(const char* name, std::vector<int64_t> values);
@@ -69,7 +70,9 @@ class Node {
   std::string op_;
   regie_elem elem_;
   std::vector<Value> operands_, results_;
+  bool symbolic_ = false;
   std::vector<Step> steps_;
+  std::vector<int64_t> symbolic_dims_;
   std::deque<std::vector<int64_t>> lists_;
   std::deque<std::string> texts_;
   std::vector<regie_attr> attrs_;

@@ -27,6 +27,11 @@ TEST(AicoreRefuses, WhatAnAiCoreHasNot) {
   Node late("Relu");
   late.operand(x).late_result({2, -1});
   EXPECT_EQ(reason(late), "a shape depends on data: programs are made for concrete shapes");
+  Node symbolic("Relu");
+  symbolic.operand(x).result({2, 3}).symbolic();
+  EXPECT_EQ(
+      reason(symbolic),
+      "its dimensions are symbols: programs are made for concrete shapes (fix the inputs' with --shape)");
   Node integers("Add");
   integers.integers({1, 2}).integers({3, 4}).result({2});
   EXPECT_EQ(reason(integers), "an operand whose elements are neither f32 nor f16");

@@ -6,6 +6,7 @@
 #include <limits>
 #include <sstream>
 
+#include "half.h"
 #include "node.h"
 
 namespace aicore::test {
@@ -32,80 +33,86 @@ void check(Node& node, const Chip& chip, const std::vector<double>& expected) {
   }
 }
 
+void row(const std::string& op, uint64_t seed) {
+  Random random(seed);
+  const Chip chip = any_chip(random);
+  const regie_elem elem = any_elem(random);
+  std::vector<int64_t> dims;
+  const int64_t rank = op == "GlobalAveragePool" ? 4 : pick(random, 1, 4);
+  for (int64_t d = 0; d < rank; ++d) dims.push_back(pick(random, 1, d + 1 == rank ? 120 : 4));
+  const Array x = random_array(random, dims, 4);
+  int64_t first = rank - 1;  // the rows' axes
+  if (op == "GlobalAveragePool") first = 2;
+  if (op[0] == 'R') first = pick(random, 0, rank - 1);
+  int64_t width = 1, rows = 1;
+  for (int64_t d = 0; d < rank; ++d) (d < first ? rows : width) *= dims[static_cast<size_t>(d)];
+  if (width > 3000) return;  // does not fit the small chip
+  const Array scale = random_array(random, {width}), bias = random_array(random, {width});
+  Node node(op, elem);
+  node.operand(x);
+  std::vector<int64_t> out = dims;
+  if (op[0] == 'R' || op[0] == 'G')
+    for (int64_t d = first; d < rank; ++d) out[static_cast<size_t>(d)] = 1;
+  if (op[0] == 'R') {
+    std::vector<int64_t> axes;
+    for (int64_t d = first; d < rank; ++d) axes.push_back(pick(random, 0, 1) ? d : d - rank);
+    node.integers(axes);
+  }
+  const bool with_bias = pick(random, 0, 1);
+  if (op[0] == 'L' && op[1] == 'a') {
+    node.operand(scale);
+    if (with_bias) node.operand(bias);
+    node.attr("epsilon", 1e-5);
+  }
+  node.result(out);
+  std::vector<double> expected;
+  for (int64_t r = 0; r < rows; ++r) {
+    const double* v = x.values.data() + r * width;
+    double most = -INFINITY, least = INFINITY, sum = 0, powers = 0, squares = 0;
+    for (int64_t j = 0; j < width; ++j) {
+      most = std::max(most, v[j]);
+      least = std::min(least, v[j]);
+      sum += v[j];
+    }
+    const double mean = sum / static_cast<double>(width);
+    for (int64_t j = 0; j < width; ++j) {
+      powers += std::exp(v[j] - most);
+      squares += (v[j] - mean) * (v[j] - mean);
+    }
+    if (op[0] == 'R' || op[0] == 'G') {
+      expected.push_back(op == "ReduceSum"   ? sum
+                         : op == "ReduceMax" ? most
+                         : op == "ReduceMin" ? least
+                                             : mean);
+      continue;
+    }
+    for (int64_t j = 0; j < width; ++j) {
+      double y = v[j] - most;
+      if (op == "Softmax") y = std::exp(y) / powers;
+      if (op == "LogSoftmax") y -= std::log(powers);
+      if (op == "LayerNormalization") {
+        y = (v[j] - mean) / std::sqrt(squares / static_cast<double>(width) + 1e-5) *
+            scale.values[static_cast<size_t>(j)];
+        if (with_bias) y += bias.values[static_cast<size_t>(j)];
+      }
+      expected.push_back(y);
+    }
+  }
+  SCOPED_TRACE(words(op.c_str(), seed, dims, elem));
+  check(node, chip, expected);
+}
+
 TEST(Aicore, Rows) {
-  const int64_t count = shapes(200);
   const char* ops[] = {"Softmax",    "LogSoftmax", "LayerNormalization", "ReduceSum",
                        "ReduceMean", "ReduceMax",  "ReduceMin",          "GlobalAveragePool"};
-  for (int64_t i = 0; i < count && !HasFailure(); ++i) {
-    const uint64_t seed = static_cast<uint64_t>(9000 + i);
-    Random random(seed);
-    const Chip chip = any_chip(random);
-    const std::string op = ops[pick(random, 0, 7)];
-    const regie_elem elem = any_elem(random);
-    std::vector<int64_t> dims;
-    const int64_t rank = op == "GlobalAveragePool" ? 4 : pick(random, 1, 4);
-    for (int64_t d = 0; d < rank; ++d) dims.push_back(pick(random, 1, d + 1 == rank ? 120 : 4));
-    const Array x = random_array(random, dims, 4);
-    int64_t first = rank - 1;  // the rows' axes
-    if (op == "GlobalAveragePool") first = 2;
-    if (op[0] == 'R') first = pick(random, 0, rank - 1);
-    int64_t width = 1, rows = 1;
-    for (int64_t d = 0; d < rank; ++d) (d < first ? rows : width) *= dims[static_cast<size_t>(d)];
-    if (width > 3000) continue;  // does not fit the small chip
-    const Array scale = random_array(random, {width}), bias = random_array(random, {width});
-    Node node(op, elem);
-    node.operand(x);
-    std::vector<int64_t> out = dims;
-    if (op[0] == 'R' || op[0] == 'G')
-      for (int64_t d = first; d < rank; ++d) out[static_cast<size_t>(d)] = 1;
-    if (op[0] == 'R') {
-      std::vector<int64_t> axes;
-      for (int64_t d = first; d < rank; ++d) axes.push_back(pick(random, 0, 1) ? d : d - rank);
-      node.integers(axes);
-    }
-    const bool with_bias = pick(random, 0, 1);
-    if (op[0] == 'L' && op[1] == 'a') {
-      node.operand(scale);
-      if (with_bias) node.operand(bias);
-      node.attr("epsilon", 1e-5);
-    }
-    node.result(out);
-    std::vector<double> expected;
-    for (int64_t r = 0; r < rows; ++r) {
-      const double* v = x.values.data() + r * width;
-      double most = -INFINITY, least = INFINITY, sum = 0, powers = 0, squares = 0;
-      for (int64_t j = 0; j < width; ++j) {
-        most = std::max(most, v[j]);
-        least = std::min(least, v[j]);
-        sum += v[j];
-      }
-      const double mean = sum / static_cast<double>(width);
-      for (int64_t j = 0; j < width; ++j) {
-        powers += std::exp(v[j] - most);
-        squares += (v[j] - mean) * (v[j] - mean);
-      }
-      if (op[0] == 'R' || op[0] == 'G') {
-        expected.push_back(op == "ReduceSum"   ? sum
-                           : op == "ReduceMax" ? most
-                           : op == "ReduceMin" ? least
-                                               : mean);
-        continue;
-      }
-      for (int64_t j = 0; j < width; ++j) {
-        double y = v[j] - most;
-        if (op == "Softmax") y = std::exp(y) / powers;
-        if (op == "LogSoftmax") y -= std::log(powers);
-        if (op == "LayerNormalization") {
-          y = (v[j] - mean) / std::sqrt(squares / static_cast<double>(width) + 1e-5) *
-              scale.values[static_cast<size_t>(j)];
-          if (with_bias) y += bias.values[static_cast<size_t>(j)];
-        }
-        expected.push_back(y);
-      }
-    }
-    SCOPED_TRACE(words(op.c_str(), seed, dims, elem));
-    check(node, chip, expected);
-  }
+  const int64_t count = shapes(200);
+  for (int64_t i = 0; i < count && !HasFailure(); ++i)
+    row(ops[i % static_cast<int64_t>(std::size(ops))], static_cast<uint64_t>(9000 + i));
+}
+
+TEST(Aicore, Softmaxes) {
+  const int64_t count = shapes(100);
+  for (int64_t i = 0; i < count && !HasFailure(); ++i) row("Softmax", static_cast<uint64_t>(40000 + i));
 }
 
 TEST(Aicore, Pooling) {
@@ -236,6 +243,39 @@ TEST(Aicore, Transpositions) {
     Node node("Transpose", elem);
     node.operand(x).result(out).attr("perm", order);
     SCOPED_TRACE(words("Transpose", seed, dims, elem));
+    check(node, chip, expected);
+  }
+}
+
+TEST(Aicore, BatchNormalizations) {
+  const int64_t count = shapes(60);
+  for (int64_t i = 0; i < count && !HasFailure(); ++i) {
+    const uint64_t seed = static_cast<uint64_t>(29000 + i);
+    Random random(seed);
+    const Chip chip = any_chip(random);
+    const regie_elem elem = any_elem(random);
+    std::vector<int64_t> dims{pick(random, 1, 3), pick(random, 1, 40)};
+    for (int64_t d = pick(random, 0, 2); d > 0; --d) dims.push_back(pick(random, 1, 30));
+    const int64_t channels = dims[1];
+    const Array x = random_array(random, dims, 3), scale = random_array(random, {channels}),
+                bias = random_array(random, {channels}), mean = random_array(random, {channels});
+    Array variance = random_array(random, {channels});
+    for (double& v : variance.values) v = std::abs(v) + 0.25;
+    Node node("BatchNormalization", elem);
+    node.operand(x).operand(scale, true).operand(bias, true).operand(mean, true).operand(variance, true);
+    node.attr("epsilon", 0.125).result(dims);
+    std::vector<double> expected;
+    const int64_t inner = x.count() / dims[0] / channels;
+    for (int64_t e = 0; e < x.count(); ++e) {
+      const auto c = static_cast<size_t>(e / inner % channels);
+      // Halves are what the node holds of the variance.
+      const double v =
+          elem == REGIE_F16 ? from_half(to_half(static_cast<float>(variance.values[c]))) : variance.values[c];
+      expected.push_back((x.values[static_cast<size_t>(e)] - mean.values[c]) / std::sqrt(v + 0.125) *
+                             scale.values[c] +
+                         bias.values[c]);
+    }
+    SCOPED_TRACE(words("BatchNormalization", seed, dims, elem));
     check(node, chip, expected);
   }
 }

@@ -16,6 +16,7 @@ struct Family {
 };
 constexpr Family kFamilies[] = {
     {"AveragePool", lower_pooling},
+    {"BatchNormalization", lower_batch_normalization},
     {"Concat", lower_blocks},
     {"Conv", lower_convolution},
     {"Expand", lower_move},
@@ -57,6 +58,16 @@ void check(const Request& r) {
     }
   for (const regie_tensor& t : r.results)
     if (t.elem == REGIE_I64 || t.elem == REGIE_U64) refuse("arithmetic of 64-bit integers");
+  // A program is bound to the shapes that it is made for, and the model's other shapes would run it all the
+  // same.
+  for (auto ids : {regie::sdk::operands_of(r.node), regie::sdk::results_of(r.node)})
+    for (uint32_t v : ids)
+      if (v != REGIE_NONE)
+        for (regie_dim d : regie::sdk::dims_of(r.graph->values[v].type))
+          if (d < 0)
+            refuse(
+                "its dimensions are symbols: programs are made for concrete shapes (fix the inputs' with "
+                "--shape)");
   for (uint32_t v : regie::sdk::operands_of(r.node))
     if (v != REGIE_NONE && r.graph->values[v].type.format != REGIE_FORMAT_ND &&
         r.graph->values[v].type.format != REGIE_FORMAT_NCHW)
