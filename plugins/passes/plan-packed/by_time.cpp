@@ -129,12 +129,15 @@ Offsets plan_by_time(const Problem& problem, Offsets offsets, Tie tie, bool back
             [&](uint32_t a, uint32_t b) { return std::pair(steps[a].end, a) < std::pair(steps[b].end, b); });
 
   Arena arena;
+  // In whole grains: what is left of the last one can begin nothing. As gaps of their own, thousands of them
+  // would be looked at in vain for each item to come.
+  auto end_of = [&](const Step& s) { return offsets[s.item] + problem.whole(s.size); };
   std::vector<Range> later;  // places that will be taken during the life of the item at hand, by offset
   size_t next_end = 0, next_ahead = 0;
   for (const Step& s : steps) {
     for (; steps[ends[next_end]].end <= s.start; ++next_end) {
       const Step& e = steps[ends[next_end]];
-      arena.give(offsets[e.item], offsets[e.item] + e.size);
+      arena.give(offsets[e.item], end_of(e));
     }
     if (settled[s.item]) {
       ++next_ahead;
@@ -155,7 +158,7 @@ Offsets plan_by_time(const Problem& problem, Offsets offsets, Tie tie, bool back
         return at <= gap.end && gap.end - at >= s.size ? at : kInfinite;
       });
     }
-    arena.take(offsets[s.item], offsets[s.item] + s.size);
+    arena.take(offsets[s.item], end_of(s));
   }
   for (size_t i = 0; i < offsets.size(); ++i)
     if (offsets[i] == kFree) offsets[i] = 0;  // no bytes
