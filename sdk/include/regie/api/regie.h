@@ -56,7 +56,7 @@ REGIE_API void regie_set_log_level(regie_log_level least);
  * stage), plugin-path, set ("key=value", may be repeated: an option of a pass, "pass.key=value"), cache (off,
  * read or on: a model that was compiled before from the same in every respect is not compiled again; without
  * it as the variable REGIE_CACHE says, else on if cache-dir or REGIE_CACHE_DIR names a folder), cache-dir,
- * cache-size ("4G"). */
+ * cache-size ("4G"), memory-limit ("64MiB", of all arenas together). */
 REGIE_API regie_status regie_compile_file(const char* path, const regie_option* options, size_t option_count,
                                           regie_model** model);
 /* The same from bytes; `name` stands in messages, external files are looked for beside it. */
