@@ -30,9 +30,9 @@ def batched(path, out, symbol="N"):
 MODELS = [
     ("resnet50", True, ["N=1..32"]),
     ("mobilenet_v2", True, ["N=1..64"]),
-    ("ocr_detector", False, ["p2o.DynamicDimension.0=1..4", "p2o.DynamicDimension.1=32..1280/32",
-                             "p2o.DynamicDimension.2=32..1280/32"]),
-    ("ocr_recogniser", False, ["p2o.DynamicDimension.0=1..8", "p2o.DynamicDimension.1=16..960/8"]),
+    ("ocr_detector", False, ["p2o_DynamicDimension_0=1..4", "p2o_DynamicDimension_1=32..1280/32",
+                             "p2o_DynamicDimension_2=32..1280/32"]),
+    ("ocr_recogniser", False, ["p2o_DynamicDimension_0=1..8", "p2o_DynamicDimension_1=16..960/8"]),
 ]
 
 
@@ -54,7 +54,7 @@ def main():
                            stdout=subprocess.DEVNULL)
             done = subprocess.run([os.path.join(arguments.build, "bin", "regie-shape-bench"), made, str(arguments.count),
                                    str(arguments.seed), *ranges], capture_output=True, text=True)
-            print(f"{name}: {' '.join(r.removeprefix('p2o.') for r in ranges)} {(done.stdout or done.stderr).strip()}", flush=True)
+            print(f"{name}: {' '.join(r.removeprefix('p2o_') for r in ranges)} {(done.stdout or done.stderr).strip()}", flush=True)
             failed += done.returncode != 0
     return 1 if failed else 0
 

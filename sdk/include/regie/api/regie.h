@@ -59,10 +59,10 @@ REGIE_API void regie_set_log_level(regie_log_level least);
  * read or on: a model that was compiled before from the same in every respect is not compiled again; without
  * it as the variable REGIE_CACHE says, else on if cache-dir or REGIE_CACHE_DIR names a folder), cache-dir,
  * cache-size ("4G"), fold-defaults (1: an input that the model has a value for is a constant, and no input),
- * shapes ("dynamic"; "buckets:x.0=1|4|16,x.2=320|640": a plan for each combination of
- * these sizes, each compiled here; "max:x.0=16"), padding (allow: a request is padded up to the next plan's
+ * shapes ("dynamic"; "buckets:x.0=1|4|16,x.2=320|640": a plan for each combination of these sizes, each
+ * compiled here; "max:x.0=16"), padding (allow: a request is padded up to the next plan's
  * sizes, refused here if an operator does not allow it; refuse; force) and overflow (above the largest size:
- * error, dynamic or resize). docs/shapes.md. */
+ * error, dynamic or resize; docs/shapes.md), memory-limit ("64MiB", of all arenas together). */
 REGIE_API regie_status regie_compile_file(const char* path, const regie_option* options, size_t option_count,
                                           regie_model** model);
 /* The same from bytes; `name` stands in messages, external files are looked for beside it. */
