@@ -198,9 +198,9 @@ Status RunState::run_unranked(std::span<const regie_tensor> inputs, std::span<re
       const bool sound =
           dims.size() <= INT32_MAX && std::all_of(dims.begin(), dims.end(), [](int64_t d) { return d >= 0; });
       if (!sound || element_count(dims) != all_outputs_[o].dims[0])
-        return internal_error("output '" + m.outputs[o].name + "' has " +
-                              std::to_string(all_outputs_[o].dims[0]) +
-                              " elements, which are not those of its dimensions");
+        return invalid_model("output '" + m.outputs[o].name + "' has " +
+                             std::to_string(all_outputs_[o].dims[0]) +
+                             " elements, which are not those of its dimensions");
       all_outputs_[o].rank = static_cast<int32_t>(dims.size());
       all_outputs_[o].dims = dims.data();
     }

@@ -199,6 +199,33 @@ bool run_picking(Context& context, const Model& m) {
   _exit(0);
 }
 
+// An input that is left out, or given; and an output whose rank the run tells, read as far as its dimensions
+// say.
+bool run_ports(Context& context, const Model& m) {
+  std::vector<float> x(8, 0.5f);
+  const int64_t x_dims[] = {2, 4}, w_dims[] = {4}, told[] = {2, 2, 2};
+  bool ran = false;
+  for (const int64_t rank : {3, 1}) {
+    const int64_t d_dims[] = {rank}, whole[] = {8};
+    regie_tensor in[3] = {{REGIE_F32, 0, 2, x_dims, nullptr, x.data(), 32},
+                          {REGIE_I64, 0, 1, d_dims, nullptr, const_cast<int64_t*>(rank == 1 ? whole : told),
+                           static_cast<uint64_t>(rank) * 8},
+                          {}};
+    if (rank == 1) in[2] = {REGIE_F32, 0, 1, w_dims, nullptr, x.data(), 16};
+    std::vector<regie_tensor> out(m.seen_outputs());
+    if (!context.run(in, out).ok()) continue;
+    ran = true;
+    for (const regie_tensor& t : out) {
+      const auto bytes =
+          elem_bytes(t.elem, static_cast<uint64_t>(element_count({t.dims, static_cast<size_t>(t.rank)})));
+      volatile uint8_t last = 0;
+      for (uint64_t i = 0; i < bytes; ++i) last = static_cast<const uint8_t*>(t.data)[i];
+      static_cast<void>(last);
+    }
+  }
+  return ran;
+}
+
 // A few iterations whatever happens to one of the numbers: two things end each loop.
 bool run_loops(Context& context, const Model& m) {
   std::vector<float> x(4, 0.5f);
@@ -272,6 +299,24 @@ graph @loops(%x: f32[1,4], %n: i64[]) -> (%last, %z, %all, %rows) where P in 0..
 }
 )";
   change_every_number(source, run_loops);
+}
+
+TEST(HostileModel, AnyChangedNumberOfPortsIsRefusedOrHarmless) {
+  Scratch scratch;
+  const std::string source = scratch.path("ports.rg");
+  std::ofstream(source) << R"(
+graph @ports(%x: f32[N,4], %d: i64[R], %w: f32[4] = f32[4] [1.0, 2.0, 3.0, 4.0]) -> (%list as "y" shaped %d, %z, %v, %w) {
+  %flat: const i64[1] = [-1]
+  %k: const f32[4,4] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0]
+  %m = MatMul(%x, %k)
+  %r = Relu(%m)
+  %list = Reshape(%r, %flat)
+  %z = Add(%r, %w)
+  %t = Transpose(%z) {perm = [1, 0]}
+  %v = Softmax(%t)
+}
+)";
+  change_every_number(source, run_ports);
 }
 
 TEST(HostileModel, AnyChangedNumberOfLateShapesIsRefusedOrHarmless) {

@@ -50,6 +50,10 @@ CASES = {
                else_branch: graph = e () => (float[] q) { q = Relu (y) }>""", THREE),
     "known": ("float[a,b,3] x", "float[] z", "y = If (true) <then_branch: graph = t () => (float[] p) {" + squeeze("x", "p") + """},
               else_branch: graph = e () => (float[] q) { q = Neg (x) }> z = Mul (y, y)""", THREE),
+    "beside": ("float[a,b,3] x, bool c", "float[] z", "y, u = If (c) <then_branch: graph = t () => (float[] p, float[] r) { r = Exp (x)" + squeeze("x", "p") + """},
+               else_branch: graph = e () => (float[] q, float[] v) { q = Neg (x) v = Abs (x) }> s = ReduceSum <keepdims: int = 0> (u) z = Mul (y, s)""", THREE),
+    "known-beside": ("float[a,b,3] x", "float[] z", "y, u = If (true) <then_branch: graph = t () => (float[] p, float[] r) { r = Exp (x)" + squeeze("x", "p") + """},
+              else_branch: graph = e () => (float[] q, float[] v) { q = Neg (x) v = Abs (x) }> s = ReduceSum <keepdims: int = 0> (u) z = Mul (y, s)""", THREE),
     "loop": ("float[a,b,3] x", "float[] z", """z, all = Loop (three, true, total) <body: graph = b (int64 i, bool go, float s) => (bool on, float t, float r) {
              """ + squeeze("x", "y") + """on = Identity (go) r = ReduceSum <keepdims: int = 0> (y) t = Add (s, r) }>""", THREE),
     "types": ("int64[a,b] x, bool c", "int64[] y", """y = If (c) <then_branch: graph = t () => (int64[] p) { p = ReduceMax <keepdims: int = 0> (x) },

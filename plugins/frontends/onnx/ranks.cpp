@@ -177,10 +177,13 @@ std::vector<uint32_t> Builder::split(const Body& body, Scope* scope, uint32_t no
     std::unordered_set<std::string_view> inside;
     add_outputs(r->body, r->node, &inside);
     for (uint32_t i : r->nodes) add_outputs(r->body, i, &inside);
-    for (uint32_t i : r->nodes)
-      for_each_read(r->body, i, [&](std::string_view name) {
-        if (can && !inside.count(name)) can = capture(*scope, name, &captures);
-      });
+    const auto read_there = [&](std::string_view name) {
+      if (can && !inside.count(name)) can = capture(*scope, name, &captures);
+    };
+    for (uint32_t i : r->nodes) for_each_read(r->body, i, read_there);
+    // What does not wait for the If, but is an output of the branch that it is in.
+    if (r->next)
+      for (const wire::ValueInfo& v : r->body.proto->output()) read_there(v.name());
   }
   if (!can) return read_lower(body, scope, node_index, waiting, split, place);
 
