@@ -75,7 +75,8 @@ TEST_F(CacheCommand, SaysHitOrMissAndWhy) {
 // Every option that `regie compile` says it has, one at a time: an entry of its own, or none that differs. An
 // option that is not in the table fails the test.
 TEST_F(CacheCommand, EachOptionAloneHasItsOwnEntry) {
-  enum What { kOwnEntry, kSameEntry, kNoCache };
+  // kOwnPlans, kSamePlans: each plan of a model of several has an entry, which is that of its sizes.
+  enum What { kOwnEntry, kSameEntry, kNoCache, kOwnPlans, kSamePlans };
   fs::create_directories(s.path("overlay/rules"));
   std::ofstream(s.path("overlay/rules/conv.toml"))
       << slurp(std::string(REGIE_TEST_SOURCE_DIR) + "/configs/rules/conv.toml") << "# another line\n";
@@ -85,6 +86,11 @@ TEST_F(CacheCommand, EachOptionAloneHasItsOwnEntry) {
       {"shape", {"x=2,1,8,8", kOwnEntry}},
       {"set", {"fold-constants.budget-bytes=4096", kOwnEntry}},
       {"threads", {"2", kOwnEntry}},
+      {"fold-defaults", {"", kOwnEntry}},
+      {"memory-limit", {"1GiB", kOwnEntry}},
+      {"shapes", {"'buckets:x.0=3|5'", kOwnPlans}},
+      {"padding", {"refuse --shapes 'buckets:x.0=3|5'", kSamePlans}},
+      {"overflow", {"dynamic --shapes 'buckets:x.0=3|5'", kSamePlans}},
       {"no-optimise", {"", kOwnEntry}},
       {"no-verify", {"", kOwnEntry}},
       {"plugin-path", {shell_word(s.path("overlay")), kOwnEntry}},
@@ -127,8 +133,10 @@ TEST_F(CacheCommand, EachOptionAloneHasItsOwnEntry) {
       EXPECT_EQ(first["outcome"], "off") << name;
       continue;
     }
-    EXPECT_EQ(first["outcome"], what == kOwnEntry ? "miss" : "hit") << name;
-    if (what == kOwnEntry)
+    EXPECT_EQ(first["outcome"], what == kOwnEntry || what == kOwnPlans ? "miss" : "hit") << name;
+    if (what == kOwnPlans || what == kSamePlans)
+      EXPECT_GE(first["plans"], 2) << name;
+    else if (what == kOwnEntry)
       EXPECT_TRUE(entries.emplace(first["key"], name).second) << name << " and " << entries[first["key"]];
     else
       EXPECT_EQ(first["key"], base["key"]) << name;
