@@ -138,6 +138,7 @@ class Builder {
   Functions functions_;
   std::unordered_set<std::string_view> value_names_;
   std::deque<std::string> made_names_;
+  std::unordered_map<std::string, int> next_numbers_;  // of names that were wanted again
   std::deque<Sequence> sequences_;
   std::unique_ptr<Body> body_;
   size_t open_regions_ = 0;

@@ -264,7 +264,10 @@ bool Builder::is_constant(uint32_t id) const {
 
 std::string_view Builder::fresh_name(const std::string& wanted) {
   std::string name = wanted;
-  for (int n = 2; value_names_.count(name); ++n) name = wanted + "_" + std::to_string(n);
+  // A Sum of many operands wants the same name for each of its additions.
+  if (value_names_.count(name))
+    for (int& n = next_numbers_.try_emplace(wanted, 2).first->second; value_names_.count(name); ++n)
+      name = wanted + "_" + std::to_string(n);
   const std::string& kept = made_names_.emplace_back(std::move(name));
   value_names_.insert(kept);
   return kept;
