@@ -392,8 +392,9 @@ Program Writer::write() const {
   auto& [load_at, value_at, wide_at, load_bytes, registers, result_at, rounded_at, used] = places;
   if (used > chip_.sizes.ub)
     throw regie::sdk::Failure(REGIE_INTERNAL, "a tile of element-wise code takes more of UB than there is");
-  const bool ragged = !t_.flat && (t_.pitch != t_.columns || t_.part_columns * t_.turns_columns * t_.columns != inner() ||
-                                    t_.part_rows * t_.turns_rows * t_.rows != outer_rows());
+  const bool ragged =
+      !t_.flat && (t_.pitch != t_.columns || t_.part_columns * t_.turns_columns * t_.columns != inner() ||
+                   t_.part_rows * t_.turns_rows * t_.rows != outer_rows());
   Flags flags;
   if (ragged) {
     for (uint32_t o : code_.operands)
