@@ -173,7 +173,8 @@ TEST(SimulatorTimes, AnExpensiveHostMakesTheRunLonger) {
 }
 
 TEST(SimulatorTimes, ParametersOfDevicesAreChecked) {
-  const api::Model model = api::Model::compile(kFolder + "digits.onnx", {{"target", "ascend910a-sim"}, kAsManyAsCan});
+  const api::Model model =
+      api::Model::compile(kFolder + "digits.onnx", {{"target", "ascend910a-sim"}, kAsManyAsCan});
   const auto words = [&](const char* setting) {
     const regie_option option{"device-set", setting};
     regie_session* session = nullptr;
@@ -187,9 +188,9 @@ TEST(SimulatorTimes, ParametersOfDevicesAreChecked) {
 }
 
 TEST(SimulatorTimes, MemoryThatIsTooSmallIsSaid) {
-  const ProcessResult r =
-      run_regie("run " + kFolder + "digits.onnx --target ascend910a-sim --set placement=greedy --input x=" + kFolder +
-                "digit_0.npy --device-set npu.memory_bytes=1024");
+  const ProcessResult r = run_regie(
+      "run " + kFolder + "digits.onnx --target ascend910a-sim --set placement=greedy --input x=" + kFolder +
+      "digit_0.npy --device-set npu.memory_bytes=1024");
   EXPECT_EQ(r.exit_code, 2);
   EXPECT_THAT(r.err, HasSubstr("of 1024 left"));
 }
@@ -198,7 +199,8 @@ TEST(SimulatorProfile, GapsAndBusyTimesAddUp) {
   Scratch scratch;
   const std::string trace = scratch.path("trace.json");
   const ProcessResult r =
-      run_regie("profile " + kFolder + "digits.onnx --target ascend910a-sim --set placement=greedy --runs 2 --json -o " + trace);
+      run_regie("profile " + kFolder +
+                "digits.onnx --target ascend910a-sim --set placement=greedy --runs 2 --json -o " + trace);
   ASSERT_EQ(r.exit_code, 0) << r.err;
   const Json all = Json::parse(r.out);
   const Json& device = all.at("simulated").at(0);
