@@ -100,8 +100,7 @@ __attribute__((target("avx2,f16c"))) void turn_avx2(const uint8_t* fractal, floa
     }
 }
 
-const bool kAvx2 =
-    __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+const bool kAvx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_half_conversions();
 const Kernel kMultiply = kAvx2 ? multiply_avx2 : multiply_plain;
 const Turn kTurn = kAvx2 ? turn_avx2 : turn_plain;
 #else
