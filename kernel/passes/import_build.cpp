@@ -194,7 +194,10 @@ Status Importer::set_results(std::span<const uint32_t> values, const regie_str* 
         return broken("gave output '" + names_of.back() + "' dimensions that are no list of i64");
       shapes.back() = static_cast<uint32_t>(told.size());
       told.push_back(values[i]);
-      told_names.push_back(names_of.back() + " (dimensions)");
+      // Nobody outside sees it: it is called as its value, as in text.
+      if (view(graph_->value(values[i]).name).empty())
+        graph_->set_value_name(values[i], names_of.back() + " dimensions");
+      told_names.emplace_back(view(graph_->value(values[i]).name));
       renamed = true;
       continue;
     }

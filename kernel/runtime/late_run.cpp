@@ -184,6 +184,9 @@ Status RunState::prepare_late(Bound& bound, Step& step) {
   for (LateKernel& k : l.kernels)
     if (!once && k.key == late_key_) kernel = &k;
   if (!kernel) {
+    if (!(m.kernels[task.kernel].flags & REGIE_KERNEL_ANY_SHAPE))
+      return unsupported("kernel '" + m.kernels[task.kernel].name +
+                         "' was compiled for one shape, but its sizes are known only when the model runs");
     std::vector<regie_tensor> operands;
     for (size_t i = 0; i < l.operands.size(); ++i) {
       regie_tensor t = *l.operands[i].tensor;

@@ -1,6 +1,7 @@
 // Making the plan for one set of shapes: sizes, executables, offsets.
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "base/parallel.h"
 #include "model/plan_check.h"
@@ -32,6 +33,11 @@ class Planner {
       plan_->bytes.push_back(bytes);
     }
     REGIE_TRY(check_args());  // before a device reads constants
+    const auto for_one_shape = [](const ModelKernel& k) { return !(k.flags & REGIE_KERNEL_ANY_SHAPE); };
+    if (plan_->shapes.symbols != reference_symbols(model_) &&
+        std::any_of(model_.kernels.begin(), model_.kernels.end(), for_one_shape)) {
+      REGIE_ASSIGN(reference_, evaluate_shapes(model_));
+    }
     scratch_needed_.resize(model_.buffers.size());
     plan_->tasks.resize(model_.programs.size());
     for (uint32_t p = 0; p < model_.programs.size(); ++p) {
@@ -117,7 +123,9 @@ class Planner {
     }
     for (const Arg& a : task.results) results.push_back(tensor(a));
     regie_executable* executable = nullptr;
-    Status status = device.call([&] {
+    Status status = check_shape(task);
+    if (!status.ok()) return in_task(std::move(status), need, device);
+    status = device.call([&] {
       return device.table().prepare(core_.loaded[core_.loaded_of[task.kernel]].get(), operands.data(),
                                     static_cast<uint32_t>(operands.size()), results.data(),
                                     static_cast<uint32_t>(results.size()), core_.threads_of(task),
@@ -125,14 +133,34 @@ class Planner {
     });
     if (status.ok() && !executable)
       status = bad_plugin(device.title() + " prepared a kernel, but gave nothing");
-    if (!status.ok()) {
-      status.set_where(task_name(model_, p, index));
-      return std::move(status)
-          .while_doing("preparing kernel '" + model_.kernels[task.kernel].name + "' at " +
-                       symbols_text(model_, plan_->shapes.symbols))
-          .while_doing(task_story(model_, p, index, device));
-    }
+    if (!status.ok()) return in_task(std::move(status), need, device);
     plan_->tasks[p][index].executable = Executable(device, executable);
+    return {};
+  }
+
+  Status in_task(Status status, const Need& need, const Device& device) const {
+    const ModelTask& task = model_.programs[need.program].tasks[need.task];
+    status.set_where(task_name(model_, need.program, need.task));
+    return std::move(status)
+        .while_doing("preparing kernel '" + model_.kernels[task.kernel].name + "' at " +
+                     symbols_text(model_, plan_->shapes.symbols))
+        .while_doing(task_story(model_, need.program, need.task, device));
+  }
+
+  // A kernel that was compiled for one shape may not see another: its device need not notice.
+  Status check_shape(const ModelTask& task) const {
+    const ModelKernel& kernel = model_.kernels[task.kernel];
+    if (!reference_ || (kernel.flags & REGIE_KERNEL_ANY_SHAPE)) return {};
+    for (const std::vector<Arg>* args : {&task.operands, &task.results})
+      for (const Arg& a : *args) {
+        if (a.kind == Arg::kNone) continue;
+        for (const ModelDim d : model_.types[a.type].dims)
+          if (reference_->at(d) != plan_->shapes.at(d))
+            return unsupported("kernel '" + kernel.name + "' was compiled for " +
+                               symbols_text(model_, reference_->symbols) + " alone, not for " +
+                               symbols_text(model_, plan_->shapes.symbols) +
+                               "; compile the model for the sizes that it shall run at (--shape, --shapes)");
+      }
     return {};
   }
 
@@ -263,6 +291,7 @@ class Planner {
   const SessionCore& core_;
   const Model& model_;
   std::vector<int64_t> symbols_;
+  std::optional<ShapeValues> reference_;  // if a kernel is for it alone, and this plan is for another
   std::unique_ptr<ShapePlan> plan_;
   std::vector<Need> needs_;               // tasks to make ready, then those with scratch
   std::vector<uint64_t> scratch_needed_;  // by buffer

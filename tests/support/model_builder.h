@@ -10,6 +10,7 @@
 
 #include "model/layout.h"
 #include "model/model.h"
+#include "regie/c/engine.h"
 
 namespace regie::test {
 
@@ -94,6 +95,7 @@ struct ModelBuilder {
   }
   uint32_t kernel(uint32_t device, std::string blob, std::string format = "fake/1") {
     ModelKernel k;
+    k.flags = REGIE_KERNEL_ANY_SHAPE;
     k.format = std::move(format);
     k.name = blob;
     k.blob = std::move(blob);

@@ -38,7 +38,7 @@ class RuntimeApi : public ::testing::Test {
     const Arg h = b.buffer("h", 0, t, b.times(n, 8));
     b.launch(cpu, 0, "scale:1.5", {{Arg::kInput, 0, 0, t, false}}, {h});
     b.launch(cpu, 0, "scale:2", {h}, {b.output("y", t)});
-    b.m.kernels[1].flags = REGIE_KERNEL_REFERENCE;
+    b.m.kernels[1].flags |= REGIE_KERNEL_REFERENCE;
     b.m.ledger_json = "{\"stages\": [{\"name\": \"import\"}]}";
     ASSERT_TRUE(save_model(*b.finish(), path_).ok());
   }

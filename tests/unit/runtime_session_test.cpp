@@ -168,6 +168,17 @@ TEST(RuntimeSession, OtherShapesFromOneModel) {
   EXPECT_EQ(context->statistics().last_shape_change, "x.0: 7 -> 32");
 }
 
+// A kernel for one shape runs at that and is refused at others, whether or not its device would notice.
+TEST(RuntimeSession, KernelsForOneShape) {
+  std::shared_ptr<Model> m = symbolic_model();
+  for (ModelKernel& k : m->kernels)
+    if (k.name == "scale:2") k.flags = 0;
+  EXPECT_TRUE(run_once(m, {rows(4)}).status.ok());
+  const Answer a = run_once(m, {rows(5)});
+  EXPECT_EQ(a.status.code(), REGIE_UNSUPPORTED);
+  EXPECT_THAT(a.status.to_string(), HasSubstr("kernel 'scale:2' was compiled for N=4 alone, not for N=5"));
+}
+
 TEST(RuntimeSession, KeepsTheShapesUsedLast) {
   SessionOptions options;
   options.shapes_kept = 2;
