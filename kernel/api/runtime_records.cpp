@@ -33,11 +33,12 @@ const char* regie_context_device_times(regie_context* context) {
   if (!context) return "{\"streams\":[]}";
   const regie_status made = regie::api_guard([&]() -> regie::Status {
     std::unordered_map<uint64_t, size_t> by_tag;
-    const auto times = context->context->times();
+    const auto times = context->plans ? context->plans->times() : context->context->times();
+    const auto records = context->plans ? context->plans->records() : context->context->records();
     for (size_t i = 0; i < times.size(); ++i)
       if (times[i].tag) by_tag.emplace(times[i].tag, i);
     Json streams = Json::array();
-    for (const regie::DeviceRecord& r : context->context->records()) {
+    for (const regie::DeviceRecord& r : records) {
       Json tasks = Json::array(), slices = Json::array(), waits = Json::array();
       for (const regie_trace_task& t : r.tasks)
         if (const auto at = by_tag.find(t.tag); at != by_tag.end()) tasks.push_back(task_json(t, at->second));

@@ -103,6 +103,11 @@ Status force_engines(const CompileState& state, std::vector<regie_placement_node
       p.forced_engine = static_cast<uint32_t>(engine - engines.begin());
     }
     // A pipeline may serve many models, of which not all have the operator; a node is one model's.
+    if (!found && !f.op.empty() && !state.ops->schemas().find(intern(f.op))) {
+      auto near = nearest_name(f.op, state.ops->schemas().names());
+      return invalid_input(
+          "there is no operator '" + f.op + "'" + (near ? "; did you mean '" + *near + "'?" : ""), f.where);
+    }
     if (!found && f.op.empty()) {
       std::vector<std::string> names;
       for (const regie_placement_node& p : *nodes)

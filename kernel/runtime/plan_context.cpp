@@ -230,6 +230,10 @@ std::span<const TaskTime> PlanContext::times() const {
   return known ? rep_->last->times() : std::span<const TaskTime>();
 }
 
+std::span<const DeviceRecord> PlanContext::records() const {
+  return times().empty() ? std::span<const DeviceRecord>() : rep_->last->records();
+}
+
 RunStatistics PlanContext::statistics() const {
   RunStatistics sum;
   for (const auto& c : rep_->contexts)

@@ -59,7 +59,8 @@ class PlanContext {
   Status run(std::span<const regie_tensor> inputs, std::span<regie_tensor> outputs);
   void set_profiling(bool on);
   std::span<const TaskTime> times() const;  // of the last run, if it took the plan of the greatest sizes
-  RunStatistics statistics() const;         // of this context
+  std::span<const DeviceRecord> records() const;  // of the same run
+  RunStatistics statistics() const;               // of this context
   std::string last_plan() const;
 
  private:

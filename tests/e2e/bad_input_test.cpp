@@ -154,6 +154,9 @@ std::vector<Case> cases() {
       {"pipeline: a node that is not there",
        [](Scratch& s) { return compile_pipeline(s, forced("engine = \"cpu\"\nnode = \"conv77\"\n")); },
        {"p.toml:4", "'conv77'"}},
+      {"pipeline: an operator that nobody knows",
+       [](Scratch& s) { return compile_pipeline(s, forced("engine = \"cpu\"\noperator = \"Sigmoyd\"\n")); },
+       {"p.toml:4", "'Sigmoyd'", "'Sigmoid'"}},
       {"pipeline: forced by node and operator",
        [](Scratch& s) {
          return compile_pipeline(s, forced("engine = \"cpu\"\nnode = \"a\"\noperator = \"Softmax\"\n"));

@@ -211,7 +211,11 @@ TEST_F(PlaceByCost, WhatIsAskedForIsObeyedOrRefused) {
   ASSERT_TRUE(place(kThree, {{fast, slow}, {fast, slow}, {fast, slow}}, {REGIE_NONE, 1, REGIE_NONE}).ok());
   EXPECT_EQ(engine, (std::vector<uint32_t>{0, 1, 0}));
   EXPECT_EQ(reason[1], "asked for by the user");
-  const Status s = place(kThree, {{kCannot, slow}, {fast, slow}, {kCannot, kCannot}}, {0});
+  Status s = place(kThree, {{kCannot, slow}, {fast, slow}, {fast, slow}}, {0});
+  EXPECT_EQ(s.code(), REGIE_UNSUPPORTED);
+  for (const char* part : {"node 'first' (Relu)", "engine 'npu', which says: not in its list"})
+    EXPECT_THAT(s.to_string(), HasSubstr(part));
+  s = place(kThree, {{fast, slow}, {fast, slow}, {kCannot, kCannot}});
   EXPECT_EQ(s.code(), REGIE_UNSUPPORTED);
   for (const char* part : {"node 'third' (Relu)", "npu says: not in its list"})
     EXPECT_THAT(s.to_string(), HasSubstr(part));

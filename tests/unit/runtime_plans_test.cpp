@@ -121,6 +121,20 @@ TEST(RuntimePlans, CountsWhatRunsCameTo) {
   EXPECT_EQ(own["last_shape_change"], "x.0=4 -> x.0=9");
 }
 
+TEST(RuntimePlans, TimesAreThoseOfTheLargestPlan) {
+  const api::Model model = compile(kGraph, {{"shapes", "buckets:x.0=2|4,x.1=3"}});
+  api::Session session(model);
+  api::Context context = session.acquire();
+  context.set_profiling(true);
+  for (const int n : {2, 4}) {
+    const Request r(n, 3, 1);
+    const regie_tensor x = r.tensor();
+    r.check(context.run({&x, 1}));
+    EXPECT_EQ(context.task_times().empty(), n == 2);
+    EXPECT_EQ(nlohmann::json::parse(context.device_times()), nlohmann::json::parse(R"({"streams":[]})"));
+  }
+}
+
 TEST(RuntimePlans, RefusesWhatItCannotRun) {
   const api::Model model = compile(kGraph, {{"shapes", "buckets:x.0=2|4,x.1=3"}});
   api::Session session(model);

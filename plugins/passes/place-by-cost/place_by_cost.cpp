@@ -45,6 +45,7 @@ class PlaceByCost : public Placer {
     }
     for (uint32_t i = 0; i < count(); ++i)
       if (!assign_forced(i)) assign(i, engine_[i], reason(i));
+    finish();  // of what was asked for where it cannot be
   }
 
  private:
