@@ -158,7 +158,8 @@ Status CacheFolder::prepare(const std::string& file) {
       return io_error("it belongs to another user (" + std::to_string(info.st_uid) + ")");
   } else {
     std::error_code error;
-    fs::create_directories(fs::path(path_).parent_path(), error);
+    if (const fs::path above = fs::path(path_).parent_path(); !above.empty())
+      fs::create_directories(above, error);
     if (!error && ::mkdir(path_.c_str(), 0700) != 0 && errno != EEXIST)
       error.assign(errno, std::generic_category());
     if (error) return io_error("it cannot be made: " + error.message());

@@ -123,6 +123,17 @@ bool CompileState::has_late_types(uint32_t node) const {
   return false;
 }
 
+bool CompileState::has_open_types(uint32_t node) const {
+  for (auto list : {graph->operands(node), graph->results(node)})
+    for (uint32_t v : list) {
+      if (v == REGIE_NONE) continue;
+      const regie_type& type = graph->value(v).type;
+      if (type.rank > 0 && std::any_of(type.dims, type.dims + type.rank, [](regie_dim d) { return d < 0; }))
+        return true;
+    }
+  return false;
+}
+
 bool CompileState::is_late_node(uint32_t node) const {
   const Graph& g = *graph;
   if (has_late_types(node)) return true;
@@ -153,13 +164,16 @@ Result<NodeShapes> NodeShapes::make(const CompileState& state, uint32_t node) {
   NodeShapes shapes;
   const Graph& g = *state.graph;
   const bool untried = state.untried.count(node) != 0;
+  // Of a node whose sizes are guesses, those are; of one that the reference does not fit, all that are not
+  // fixed.
+  const bool any_guess = untried && !state.has_late_types(node);
   auto add = [&](uint32_t value, std::vector<regie_tensor>* list) -> Status {
     list->emplace_back();
     if (value == REGIE_NONE) return {};
     const regie_value& v = g.value(value);
     std::vector<int64_t> dims;
     for (int32_t d = 0; d < v.type.rank; ++d) {
-      if (untried && is_late(g.dims(), v.type.dims[d])) {
+      if (untried && (any_guess ? v.type.dims[d] < 0 : is_late(g.dims(), v.type.dims[d]))) {
         dims.push_back(-1);
         continue;
       }

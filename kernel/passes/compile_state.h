@@ -136,6 +136,7 @@ struct CompileState {
   // and what it makes are not in the plan.
   bool is_late_node(uint32_t node) const;
   bool has_late_types(uint32_t node) const;
+  bool has_open_types(uint32_t node) const;  // late, or symbolic: the reference is one of many sizes
   // The base of the chain of aliases, and through region arguments to the operand that the owner hands in.
   uint32_t storage_of(uint32_t value) const;
 

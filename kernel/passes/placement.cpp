@@ -59,7 +59,7 @@ Status ask_engines(CompileState& state, uint32_t node, std::vector<regie_answer>
       return engine.table->ask(engine.engine, &state.graph->view(), node, &s, &a);
     });
     // Sizes that are guesses may not go together, which says nothing about the model.
-    const bool guessed = status.code() == REGIE_INVALID_INPUT && state.has_late_types(node);
+    const bool guessed = status.code() == REGIE_INVALID_INPUT && state.has_open_types(node);
     if (!status.ok() && !guessed) return status;
     reasons[e] = guessed ? status.message() : std::string(view(a.reason));
     if (guessed) a = {};
@@ -178,7 +178,7 @@ Status run_placer(CompileState& state, const Provider<regie_placer_table>& place
       REGIE_TRY(ask_engines(state, ids[i], p.answers[i], &p.reasons[i * engines]));
       const bool some =
           std::any_of(p.answers[i].begin(), p.answers[i].end(), [](const regie_answer& a) { return a.can; });
-      if (!some && state.has_late_types(ids[i])) {
+      if (!some && state.has_open_types(ids[i])) {
         state.untried.insert(ids[i]);
         REGIE_TRY(ask_engines(state, ids[i], p.answers[i], &p.reasons[i * engines]));
       }

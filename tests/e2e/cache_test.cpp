@@ -165,6 +165,16 @@ TEST_F(CacheCommand, ReportsOfHitsAreWhole) {
   EXPECT_THAT(wrong.err, HasSubstr("off, read or on"));
 }
 
+TEST_F(CacheCommand, AFolderByARelativeName) {
+  for (const char* want : {"\"miss\"", "\"hit\""}) {
+    const ProcessResult r = run_shell("cd " + shell_word(s.path("")) + " && " + kRegie + " compile " +
+                                      kDigits + " -o o.rgm --json --cache on --cache-dir cc");
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    EXPECT_EQ(r.err, "");
+    EXPECT_THAT(r.out, HasSubstr(std::string("\"outcome\": ") + want));
+  }
+}
+
 TEST_F(CacheCommand, AHitWritesTheBytesOfACompile) {
   compile(kDigits + " --cache off");
   const std::string fresh = slurp(s.path("o.rgm"));

@@ -216,6 +216,39 @@ graph @large(%x: f32[3000]) -> (%y) {
   }
 }
 
+// Symbols of which only some values go together with the weights: no engine can be asked at sizes that fit,
+// so it is when they are known.
+TEST(RuntimeLateShapes, SymbolsThatFitTheWeightsAtSomeSizes) {
+  const api::Model model = compile(R"(
+graph @flat(%x: f32[N,3,H,W]) -> (%y) {
+  %w: const f32[12,2] = [1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 2.0]
+  %f = Flatten(%x) {axis = 1}
+  %y = MatMul(%f, %w)
+})");
+  api::Session session(model);
+  api::Context context = session.acquire();
+  std::vector<float> x(36);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  for (const auto& [n, h, w] : {std::tuple{1, 2, 2}, {3, 1, 4}, {2, 4, 1}}) {
+    const int64_t dims[] = {n, 3, h, w};
+    const regie_tensor in = api::tensor<float>(std::span(x).first(static_cast<size_t>(12 * n)), dims);
+    std::vector<float> want;
+    for (int b = 0; b < n; ++b) {
+      want.push_back(static_cast<float>(144 * b + 66));  // 12b + ... + 12b + 11
+      want.push_back(static_cast<float>(2 * (12 * b + 11)));
+    }
+    EXPECT_EQ(floats(context.run({&in, 1})[0]), want);
+  }
+  const int64_t dims[] = {1, 3, 3, 3};
+  const regie_tensor in = api::tensor<float>(std::span(x).first(27), dims);
+  try {
+    context.run({&in, 1});
+    ADD_FAILURE() << "27 numbers by 12 rows";
+  } catch (const api::Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("[12, 2]"));
+  }
+}
+
 TEST(RuntimeLateShapes, ReportsSayWhatIsLate) {
   const api::Model model = compile(kPick);
   EXPECT_THAT(model.report(), HasSubstr(R"("late_buffers": 2)"));

@@ -59,6 +59,23 @@ TEST_F(TileTool, TextToBytesAndBack) {
   }
 }
 
+TEST_F(TileTool, AFullDeviceIsSaidAndStaysADevice) {
+  const Program p = vector_add(1000, 128, 3).program;
+  write("p.tile", tile::disassemble(p));
+  write("p.bin", tile::encode(p));
+  for (const char* arguments : {"asm p.tile -o /dev/full", "disasm p.bin -o /dev/full"}) {
+    EXPECT_EQ(tool(arguments), 2) << arguments;
+    EXPECT_NE(read("said").find("/dev/full: cannot be written: No space left"), std::string::npos)
+        << read("said");
+  }
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+  EXPECT_EQ(tool("disasm p.bin 2> words > /dev/full; test $? = 2 && cat words"), 0);
+  EXPECT_NE(read("said").find("standard output: cannot be written"), std::string::npos) << read("said");
+  EXPECT_EQ(tool("asm p.tile -o ./p.tile"), 2);
+  EXPECT_NE(read("said").find("is what is read"), std::string::npos) << read("said");
+  EXPECT_EQ(read("p.tile"), tile::disassemble(p));
+}
+
 TEST_F(TileTool, SaysWhatIsWrongAndLeavesNothing) {
   Program p = vector_add(1000, 128, 3).program;
   p.code.erase(p.code.begin() + 5);  // a wait

@@ -1,7 +1,9 @@
 // regie-tile: tile programs between text and bytes, and the verifier.
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <sstream>
@@ -32,17 +34,22 @@ std::string read_file(const std::string& path) {
   return out.str();
 }
 
-// To a temporary name, then renamed, so that nothing half-written is left.
-void write_file(const std::string& path, const std::string& bytes) {
-  std::string temporary = path + ".part";
-  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+// To a temporary name, then renamed, so that nothing half-written is left; into devices and pipes as they
+// are.
+void write_file(const std::string& path, const std::string& bytes, const std::string& source) {
+  std::error_code none;
+  if (std::filesystem::equivalent(path, source, none))
+    throw sdk::Failure(REGIE_INVALID_INPUT, "is what is read; write to another file", path);
+  const bool in_place = std::filesystem::exists(path, none) && !std::filesystem::is_regular_file(path, none);
+  const std::string to = in_place ? path : path + ".part";
+  errno = 0;
+  std::ofstream out(to, std::ios::binary | std::ios::trunc);
   out << bytes;
   out.close();
-  if (!out || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    std::string why = std::strerror(errno);
-    std::remove(temporary.c_str());
-    throw sdk::Failure(REGIE_IO, "cannot be written: " + why, path);
-  }
+  if (out && (in_place || std::rename(to.c_str(), path.c_str()) == 0)) return;
+  const std::string why = std::strerror(errno);
+  if (!in_place) std::remove(to.c_str());
+  throw sdk::Failure(REGIE_IO, "cannot be written: " + why, path);
 }
 
 tile::Program read_program(const std::string& path) {
@@ -64,7 +71,7 @@ int run(const std::vector<std::string>& words, const std::string& output, bool u
   }
   const std::string &command = words[0], &path = words[1];
   if (command == "asm" && !output.empty()) {
-    write_file(output, tile::encode(tile::assemble(read_file(path), path)));
+    write_file(output, tile::encode(tile::assemble(read_file(path), path)), path);
   } else if (command == "disasm") {
     std::string text;
     try {
@@ -72,10 +79,11 @@ int run(const std::vector<std::string>& words, const std::string& output, bool u
     } catch (const sdk::Failure& f) {
       throw sdk::Failure(f.code, f.message, f.where.empty() ? path : f.where);
     }
-    if (output.empty())
-      std::fputs(text.c_str(), stdout);
-    else
-      write_file(output, text);
+    if (!output.empty())
+      write_file(output, text, path);
+    else if (std::fputs(text.c_str(), stdout) < 0)
+      throw sdk::Failure(REGIE_IO, std::string("cannot be written: ") + std::strerror(errno),
+                         "standard output");
   } else if (command == "verify" && output.empty()) {
     tile::VerifyOptions options;
     options.report_unused = unused;
@@ -112,7 +120,11 @@ int main(int argc, char** argv) {
       words.push_back(w);
   }
   try {
-    return run(words, output, unused);
+    const int code = run(words, output, unused);
+    if (std::fflush(stdout) != 0)
+      throw sdk::Failure(REGIE_IO, std::string("cannot be written: ") + std::strerror(errno),
+                         "standard output");
+    return code;
   } catch (const sdk::Failure& f) {
     std::fprintf(stderr, "regie-tile: %s%s%s\n", f.where.c_str(), f.where.empty() ? "" : ": ",
                  f.message.c_str());
