@@ -305,7 +305,8 @@ def operands(shell):
             for source in (path, shell.work / "wide.rgm") if count == most else (path,):
                 (y,), _ = shell.results(source, {"x": x}, ["y"])
                 need(np.allclose(y, result(x), rtol=1e-3, atol=1e-3), f"{kind} of {count}: {y.shape}")
-        need(taken[1] < 5 and taken[1] < 4 * 2.5 * taken[0],
+        # Near linear; how long it may take in all is for benchmarks to say.
+        need(taken[1] < 4 * 2.5 * taken[0],
              f"{kind}: the compile took {taken[0]:.2f} s of {most // 4} operands and {taken[1]:.2f} s of {most}")
     # Inputs of the graph themselves.
     names = [f"x{i}" for i in range(20000)]
