@@ -29,17 +29,19 @@ class Orderer {
     }
     const std::vector<Stretch> stretches = cut();
     size_t window = kWindow;
-    for (measure(); peak_ > least && budget_ > count_; measure()) {
+    measure();
+    while (peak_ > least && budget_ > count_) {
       budget_ -= count_;
       const auto in = std::find_if(stretches.begin(), stretches.end(),
                                    [&](const Stretch& s) { return s.begin <= peak_at_ && peak_at_ < s.end; });
       if (in == stretches.end()) break;
       const bool whole = in->end - in->begin <= kLongest;
       const Stretch part = whole ? *in : around(*in, window);
-      const int64_t before = peak_;
+      const int64_t peak = peak_;
+      const size_t peaks = peaks_;
       improve(part, least);
-      measure_again();
-      if (peak_ < before || (peak_ == before && peaks_ < peaks_before_)) continue;
+      measure();
+      if (peak_ < peak || (peak_ == peak && peaks_ < peaks)) continue;
       if (whole || (window *= 2) > kLongest) break;
     }
     return best_;
@@ -132,10 +134,6 @@ class Orderer {
       peaks_ += moments_[k].during == peak_;
     }
   }
-  void measure_again() {
-    peaks_before_ = peaks_;
-    measure();
-  }
 
   // The tasks of a stretch as a region of their own.
   Region part_of(const Stretch& s) const {
@@ -211,7 +209,7 @@ class Orderer {
   Order best_;
   std::vector<Replay::Moment> moments_;  // of `best_`
   int64_t peak_ = 0;
-  size_t peak_at_ = 0, peaks_ = 0, peaks_before_ = 0;  // the first place of the peak; how many there are
+  size_t peak_at_ = 0, peaks_ = 0;  // the first place of the peak; how many there are
 };
 
 }  // namespace
