@@ -37,7 +37,8 @@ class Elimination {
         fixed_before_(*fixed_before),
         touching_(network.size()),
         neighbours_(network.size()),
-        gone_(network.size(), 0) {}
+        gone_(network.size(), 0),
+        value_(network.size()) {}
 
   std::vector<uint32_t> run() {
     for (uint32_t v = 0; v < network_.size(); ++v) add_factor({{v}, network_.costs_[v]});
@@ -97,6 +98,21 @@ class Elimination {
     return at;
   }
 
+  // Calls `f` for each assignment of `scope`, set in `value_`, in the order of a table over it.
+  template <class F>
+  void each_assignment(const std::vector<uint32_t>& scope, F&& f) {
+    size_t entries = 1;
+    for (uint32_t v : scope) entries *= count(v);
+    for (size_t e = 0; e < entries; ++e) {
+      size_t rest = e;
+      for (size_t i = scope.size(); i-- > 0;) {
+        value_[scope[i]] = static_cast<uint32_t>(rest % count(scope[i]));
+        rest /= count(scope[i]);
+      }
+      f();
+    }
+  }
+
   uint32_t best_of(const Step& s, std::vector<uint32_t>& chosen) const {
     if (s.fixed) return incumbent_[s.choice];
     uint32_t best = 0;
@@ -139,16 +155,7 @@ class Elimination {
     take_out(choice, false, [&](const std::vector<uint32_t>& factors, const std::vector<uint32_t>& around) {
       if (around.empty()) return;
       Factor made{around, {}};
-      size_t entries = 1;
-      for (uint32_t v : around) entries *= count(v);
-      made.table.resize(entries);
-      value_.resize(network_.size());
-      for (size_t e = 0; e < entries; ++e) {
-        size_t rest = e;
-        for (size_t i = around.size(); i-- > 0;) {
-          value_[around[i]] = static_cast<uint32_t>(rest % count(around[i]));
-          rest /= count(around[i]);
-        }
+      each_assignment(around, [&] {
         double least = kNever;
         for (uint32_t i = 0; i < count(choice); ++i) {
           value_[choice] = i;
@@ -156,8 +163,8 @@ class Elimination {
           for (uint32_t f : factors) sum += factors_[f].table[place(factors_[f], value_)];
           least = std::min(least, sum);
         }
-        made.table[e] = least;
-      }
+        made.table.push_back(least);
+      });
       add_factor(std::move(made));
     });
   }
@@ -171,18 +178,9 @@ class Elimination {
         for (uint32_t v : factors_[f].scope)
           if (v != choice) rest.scope.push_back(v);
         if (rest.scope.empty()) continue;
-        size_t entries = 1;
-        for (uint32_t v : rest.scope) entries *= count(v);
-        value_.resize(network_.size());
         value_[choice] = incumbent_[choice];
-        for (size_t e = 0; e < entries; ++e) {
-          size_t left = e;
-          for (size_t i = rest.scope.size(); i-- > 0;) {
-            value_[rest.scope[i]] = static_cast<uint32_t>(left % count(rest.scope[i]));
-            left /= count(rest.scope[i]);
-          }
-          rest.table.push_back(factors_[f].table[place(factors_[f], value_)]);
-        }
+        each_assignment(rest.scope,
+                        [&] { rest.table.push_back(factors_[f].table[place(factors_[f], value_)]); });
         add_factor(std::move(rest));
       }
     });
