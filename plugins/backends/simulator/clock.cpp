@@ -12,7 +12,6 @@ constexpr Ns kNever = std::numeric_limits<Ns>::max();
 constexpr size_t kKeptSignals = 1 << 16;  // of a fence; who waits for an older one sees a later time
 constexpr double kRest = 1e-6;            // of a nanosecond: what arithmetic may leave over
 
-Ns whole(double ns) { return static_cast<Ns>(std::llround(ns)); }
 Ns round_up(double ns) { return ns <= kRest ? 0 : static_cast<Ns>(std::ceil(ns - kRest)); }
 
 }  // namespace

@@ -7,6 +7,7 @@
 // alone.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -19,6 +20,7 @@
 namespace regie::simulator {
 
 using Ns = uint64_t;
+inline Ns whole(double ns) { return static_cast<Ns>(std::llround(ns)); }
 
 enum EngineKind : uint32_t {
   kCores,

@@ -1,7 +1,6 @@
 #include "kernels.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "regie/op_blob.hpp"
 #include "regie/c/tile.h"
@@ -14,8 +13,6 @@ namespace regie::simulator {
 namespace {
 
 using sdk::Failure;
-
-Ns whole(double ns) { return static_cast<Ns>(std::llround(ns)); }
 
 // Reads what is in the cache and leaves everything there; what it had not is read from the memory, as is
 // written what the cache cannot hold.

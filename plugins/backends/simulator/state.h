@@ -123,5 +123,7 @@ struct regie_stream {
  private:
   regie_status launch(regie::simulator::Work& w, std::string* why);
   regie_status copy(regie::simulator::Work& w, std::string* why);
-  bool check(const regie::simulator::Work& w, const regie::simulator::Access& by, std::string* why);
+  bool check(const std::vector<regie::simulator::Bytes>& reads, const regie::simulator::Bytes& scratch,
+             const std::vector<regie::simulator::Bytes>& writes, const regie::simulator::Access& by,
+             std::string* why);
 };

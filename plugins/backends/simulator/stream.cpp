@@ -1,7 +1,6 @@
 // Doing the work of a stream: checks of its accesses, the computation itself, and what the clock is told.
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 
 #include "state.h"
@@ -12,8 +11,6 @@ using regie::sdk::Failure;
 namespace {
 
 constexpr size_t kKeptSignals = 1 << 16;  // of a fence: who waits for an older one learns more than it may
-
-Ns whole(double ns) { return static_cast<Ns>(std::llround(ns)); }
 
 // A launch, a copy or a call of the host, as the clock sees it. It outlives the executable, not the stream.
 class Simulated final : public Task {
@@ -176,18 +173,16 @@ bool regie_stream::do_next() {
 }
 
 // Everything that it reads, then everything that it writes.
-bool regie_stream::check(const Work& w, const Access& by, std::string* why) {
+bool regie_stream::check(const std::vector<Bytes>& reads, const Bytes& scratch,
+                         const std::vector<Bytes>& writes, const Access& by, std::string* why) {
   Accesses& accesses = device->accesses;
   const auto fine = [&](std::string problem) {
     *why = std::move(problem);
     return why->empty();
   };
-  std::vector<Bytes> reads, writes;
-  w.executable->run->accesses(w.arguments, &reads, &writes);
   for (const Bytes& b : reads)
     if (!fine(accesses.read(b.at, b.size, by, knows))) return false;
-  if (w.scratch_bytes && !fine(accesses.spoil(address(w.arguments.scratch), w.scratch_bytes, by, knows)))
-    return false;
+  if (!fine(accesses.spoil(scratch.at, scratch.size, by, knows))) return false;
   for (const Bytes& b : writes)
     if (!fine(accesses.write(b.at, b.size, by, knows))) return false;
   return true;
@@ -196,8 +191,10 @@ bool regie_stream::check(const Work& w, const Access& by, std::string* why) {
 regie_status regie_stream::launch(Work& w, std::string* why) {
   const Access by{index, ++count, "task " + std::to_string(w.task)};
   knows.know(index, count);
-  if (!check(w, by, why)) return REGIE_DEVICE;
   Executable& run = *w.executable->run;
+  std::vector<Bytes> reads, writes;
+  run.accesses(w.arguments, &reads, &writes);
+  if (!check(reads, {address(w.arguments.scratch), w.scratch_bytes}, writes, by, why)) return REGIE_DEVICE;
   if (device->settings.numerics)
     if (const regie_status failed = run.run(w.arguments, why)) return failed;
   auto task = std::make_shared<Simulated>(*this, w, run.engine());
@@ -210,12 +207,8 @@ regie_status regie_stream::copy(Work& w, std::string* why) {
   const Access by{index, ++count, name_of(w)};
   knows.know(index, count);
   const bool reads = w.direction != REGIE_COPY_TO_DEVICE, writes = w.direction != REGIE_COPY_FROM_DEVICE;
-  const auto fine = [&](std::string problem) {
-    *why = std::move(problem);
-    return why->empty();
-  };
-  if (reads && !fine(device->accesses.read(address(w.from), w.bytes, by, knows))) return REGIE_DEVICE;
-  if (writes && !fine(device->accesses.write(address(w.to), w.bytes, by, knows))) return REGIE_DEVICE;
+  const Bytes from{address(w.from), reads ? w.bytes : 0}, to{address(w.to), writes ? w.bytes : 0};
+  if (!check({from}, {}, {to}, by, why)) return REGIE_DEVICE;
   std::memmove(w.to, w.from, w.bytes);
   const regie::sdk::Accelerator& h = device->settings.hardware;
   const EngineKind engine = reads && writes ? kCopyInside : writes ? kCopyIn : kCopyOut;
@@ -228,7 +221,7 @@ regie_status regie_stream::copy(Work& w, std::string* why) {
   task->fixed.before = whole(h.copy_start_ns);
   task->fixed.run_ns = static_cast<double>(w.bytes) / rate;
   task->fixed.far_bytes = static_cast<double>(task->traffic.far_bytes);
-  if (writes) task->overwritten = {address(w.to), w.bytes};
+  task->overwritten = to;
   device->clock.push(index, std::move(task), w.issue);
   return REGIE_OK;
 }

@@ -1,7 +1,6 @@
 #include "tile_kernel.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "tile_machine.h"
@@ -11,8 +10,6 @@ namespace regie::simulator {
 namespace {
 
 using sdk::Failure;
-
-Ns whole(double ns) { return static_cast<Ns>(std::llround(ns)); }
 
 TileMachine machine_of(const sdk::Accelerator& h) {
   TileMachine m;
