@@ -7,11 +7,9 @@
 #include <vector>
 
 #include "regie/accelerator.hpp"
-#include "regie/c/engine.h"
-#include "regie/c/pass.h"
 #include "regie/op_blob.hpp"
 #include "regie/operator_work.hpp"
-#include "regie/reference_kernel.hpp"
+#include "regie/reference_engine.hpp"
 #include "regie/region_blob.hpp"
 #include "regie_digests.h"
 
@@ -33,12 +31,6 @@ struct regie_engine {
 namespace {
 
 constexpr char kFormat[] = "regie.aicpu/1";
-
-// A dimension (-1) is known only when the model runs: there is nothing to try.
-bool untried(const regie_node& node, const regie_engine_shapes& shapes) {
-  return std::any_of(shapes.operands, shapes.operands + node.operand_count, regie::sdk::is_open) ||
-         std::any_of(shapes.results, shapes.results + node.result_count, regie::sdk::is_open);
-}
 
 // Throws why not; the scratch of the kernel that shows that it can.
 uint64_t try_kernel(const regie_engine& e, const regie_graph* graph, const regie_node& node,
@@ -63,7 +55,7 @@ uint64_t try_kernel(const regie_engine& e, const regie_graph* graph, const regie
     regie::sdk::BlobWriter trial;
     regie::sdk::write_region(trial, *graph, node.regions[0]);
   }
-  if (untried(node, shapes)) return 0;
+  if (regie::sdk::has_open_shapes(node, shapes)) return 0;
   return regie::sdk::ReferenceKernel(e.catcher, *reference, op, {node.attrs, node.attrs + node.attr_count},
                                      shapes.operands, node.operand_count, shapes.results, node.result_count,
                                      graph, node.region_count ? node.regions[0] : REGIE_NONE)
@@ -105,17 +97,8 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
   });
 }
 
-uint32_t alias(regie_engine* e, const regie_graph* graph, uint32_t id, uint32_t result, uint32_t operand) {
-  const regie_node& n = graph->nodes[id];
-  if (result != 0 || operand >= n.operand_count || n.operands[operand] == REGIE_NONE || n.result_count == 0 ||
-      n.results[0] == REGIE_NONE || n.region_count)
-    return REGIE_ALIAS_NONE;
-  const auto reference = regie::sdk::find_reference(e->catcher, sv(n.op));
-  if (!reference) return REGIE_ALIAS_NONE;
-  if (regie::sdk::reference_is_view(*reference, result, operand)) return REGIE_ALIAS_VIEW;
-  const bool same =
-      regie::sdk::same_type(graph->values[n.operands[operand]].type, graph->values[n.results[0]].type);
-  return same && (reference->flags() & REGIE_OP_INPLACE) ? REGIE_ALIAS_INPLACE : REGIE_ALIAS_NONE;
+uint32_t alias(regie_engine* e, const regie_graph* graph, uint32_t node, uint32_t result, uint32_t operand) {
+  return regie::sdk::reference_alias(e->catcher, *graph, node, result, operand);
 }
 
 regie_status compile(regie_engine* e, const regie_engine_compile* request) {
@@ -127,15 +110,7 @@ regie_status compile(regie_engine* e, const regie_engine_compile* request) {
     out.put(node.region_count);
     if (node.region_count) regie::sdk::write_region(out, *request->graph, node.regions[0]);
     const std::string blob = out.take(), name = "aicpu " + std::string(sv(node.op));
-    regie_kernel k{};
-    k.struct_size = sizeof k;
-    k.flags = REGIE_KERNEL_ANY_SHAPE | REGIE_KERNEL_REFERENCE;
-    k.format = regie::sdk::str(kFormat);
-    k.name = regie::sdk::str(name);
-    k.blob = blob.data();
-    k.blob_size = blob.size();
-    k.scratch_bytes = scratch_bytes;
-    regie::sdk::check(request->emit(request, &k));
+    regie::sdk::emit_reference(*request, kFormat, name, blob, scratch_bytes);
   });
 }
 

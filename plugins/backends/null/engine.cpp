@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "null.h"
-#include "regie/c/pass.h"
 #include "regie/op_blob.hpp"
-#include "regie/reference_kernel.hpp"
+#include "regie/reference_engine.hpp"
 #include "regie_digests.h"
 
 using regie::sdk::Failure;
@@ -27,13 +26,6 @@ struct regie_engine {
 namespace null_backend {
 namespace {
 
-// A dimension (-1) is known only when the model runs: there is nothing to try. Where it is one of the result
-// alone, the device gets the operands' data when it prepares the kernel.
-bool untried(const regie_node& node, const regie_engine_shapes& shapes) {
-  return std::any_of(shapes.operands, shapes.operands + node.operand_count, regie::sdk::is_open) ||
-         std::any_of(shapes.results, shapes.results + node.result_count, regie::sdk::is_open);
-}
-
 // Why not, or the scratch of the kernel that shows that it can.
 uint64_t try_kernel(const regie_engine& e, const regie_node& node, const regie_engine_shapes& shapes) {
   auto refuse = [](std::string why) { throw Failure(REGIE_UNSUPPORTED, std::move(why)); };
@@ -46,7 +38,7 @@ uint64_t try_kernel(const regie_engine& e, const regie_node& node, const regie_e
   auto reference = regie::sdk::find_reference(e.catcher, op);
   if (!reference) refuse("no plug-in has a reference kernel for " + std::string(op));
   if (reference->flags() & REGIE_OP_DYNAMIC_RESULT) refuse("a result's shape is known only after it has run");
-  if (untried(node, shapes)) return 0;
+  if (regie::sdk::has_open_shapes(node, shapes)) return 0;
   return regie::sdk::ReferenceKernel(e.catcher, *reference, op, {node.attrs, node.attrs + node.attr_count},
                                      shapes.operands, node.operand_count, shapes.results, node.result_count)
       .scratch_bytes();
@@ -73,17 +65,8 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
   });
 }
 
-uint32_t alias(regie_engine* e, const regie_graph* graph, uint32_t id, uint32_t result, uint32_t operand) {
-  const regie_node& n = graph->nodes[id];
-  if (result != 0 || operand >= n.operand_count || n.operands[operand] == REGIE_NONE ||
-      n.results[0] == REGIE_NONE)
-    return REGIE_ALIAS_NONE;
-  auto reference = regie::sdk::find_reference(e->catcher, regie::sdk::sv(n.op));
-  if (!reference || n.region_count) return REGIE_ALIAS_NONE;
-  if (regie::sdk::reference_is_view(*reference, result, operand)) return REGIE_ALIAS_VIEW;
-  const regie_type &a = graph->values[n.operands[operand]].type, &b = graph->values[n.results[0]].type;
-  const bool same = a.elem == b.elem && regie::sdk::same_dims(a, b);
-  return same && (reference->flags() & REGIE_OP_INPLACE) ? REGIE_ALIAS_INPLACE : REGIE_ALIAS_NONE;
+uint32_t alias(regie_engine* e, const regie_graph* graph, uint32_t node, uint32_t result, uint32_t operand) {
+  return regie::sdk::reference_alias(e->catcher, *graph, node, result, operand);
 }
 
 regie_status compile(regie_engine* e, const regie_engine_compile* request) {
@@ -93,15 +76,7 @@ regie_status compile(regie_engine* e, const regie_engine_compile* request) {
     regie::sdk::BlobWriter out;
     regie::sdk::write_op(out, regie::sdk::sv(node.op), node.attrs, node.attr_count, node.region_count);
     const std::string blob = out.take(), name = "null " + std::string(regie::sdk::sv(node.op));
-    regie_kernel k{};
-    k.struct_size = sizeof k;
-    k.flags = REGIE_KERNEL_ANY_SHAPE | REGIE_KERNEL_REFERENCE;
-    k.format = regie::sdk::str(kFormat);
-    k.name = regie::sdk::str(name);
-    k.blob = blob.data();
-    k.blob_size = blob.size();
-    k.scratch_bytes = scratch_bytes;
-    regie::sdk::check(request->emit(request, &k));
+    regie::sdk::emit_reference(*request, kFormat, name, blob, scratch_bytes);
   });
 }
 
