@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "regie/c/tile.h"
+#include "regie/tile/program.h"
 #include "regie/timeline.hpp"
 #include "regie_digests.h"
 #include "state.h"
@@ -35,8 +35,8 @@ regie_device::regie_device(const regie_host* h, const regie_config* params)
   for (const char* name : {"copy to the device", "copy from the device", "copy inside"})
     lane_names.push_back(name);
   const size_t engines = lane_names.size();
-  for (const regie_str& pipe : kPipes)
-    lane_names.push_back("AI Core, pipe " + std::string(regie::sdk::sv(pipe)));
+  for (std::string_view pipe : regie::tile::mode_words(regie::tile::ModeKind::pipe))
+    lane_names.push_back("AI Core, pipe " + std::string(pipe));
   for (size_t i = 0; i < lane_names.size(); ++i)
     lanes.push_back({regie::sdk::str(lane_names[i]), i < engines ? REGIE_NONE : 0, i < engines});
 }

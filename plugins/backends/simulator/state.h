@@ -16,12 +16,9 @@
 #include "accesses.h"
 #include "kernels.h"
 #include "regie/c/device_trace.h"
+#include "regie/c/tile.h"
 
 namespace regie::simulator {
-
-// Of an AI Core, in the order of REGIE_TILE_LOAD ...
-inline constexpr regie_str kPipes[] = {sdk::lit("load"), sdk::lit("move"), sdk::lit("cube"),
-                                       sdk::lit("vector"), sdk::lit("store")};
 
 struct Work {
   enum Kind { kLaunch, kCopy, kCall, kSignal, kWait } kind = kLaunch;
@@ -60,7 +57,7 @@ struct regie_device {
   void pump();  // does what can be done
   uint32_t lane(uint32_t engine, uint32_t unit) const;
   uint32_t pipe_lane(uint32_t pipe) const {
-    return static_cast<uint32_t>(lanes.size() - std::size(regie::simulator::kPipes) + pipe);
+    return static_cast<uint32_t>(lanes.size() - REGIE_TILE_PIPES + pipe);
   }
 
   const regie_host* host;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "regie/tile/program.h"
 #include "state.h"
 
 using namespace regie::simulator;
@@ -57,10 +58,11 @@ class Simulated final : public Task {
     stream_.record.tasks.push_back(r);
     // Who shares the memory with others takes longer: its parts alike.
     const double stretch = alone_ns_ > 0 ? static_cast<double>(t.ran - t.run) / alone_ns_ : 1;
+    const auto pipes = regie::tile::mode_words(regie::tile::ModeKind::pipe);
     for (const Part& p : traffic.parts)
       stream_.record.slices.push_back({tag_, stream_.device->pipe_lane(p.pipe), 0,
                                        t.run + whole(p.begin * stretch), t.run + whole(p.end * stretch),
-                                       kPipes[p.pipe]});
+                                       regie::sdk::str(pipes[p.pipe])});
   }
 
  private:
