@@ -42,9 +42,6 @@ bool is_idle(const Concrete& c) {
 namespace {
 
 constexpr int64_t kSums = 1024;  // bytes of a block of L0C
-constexpr int64_t kFractal = REGIE_TILE_FRACTAL_BYTES, kBlock = REGIE_TILE_BLOCK_BYTES;
-
-int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Repeats of the whole, 0 where the instruction has none.
 int64_t repeats(const Concrete& c) {

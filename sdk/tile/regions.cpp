@@ -9,10 +9,6 @@ namespace regie::tile {
 
 namespace {
 
-constexpr int64_t kFractal = REGIE_TILE_FRACTAL_BYTES, kBlock = REGIE_TILE_BLOCK_BYTES;
-
-int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 struct Out {
   std::vector<Region>& list;
   void add(uint8_t place, bool write, int64_t at, int64_t bytes, int64_t n1 = 1, int64_t s1 = 0,
