@@ -46,7 +46,8 @@ class Accesses {
   // Written and then worth nothing: the scratch of a launch.
   std::string spoil(uintptr_t at, uint64_t bytes, const Access& by, const Knowledge& knowledge);
 
-  // Does the range lie in one allocation?
+  const std::map<uintptr_t, uint64_t>& blocks() const { return blocks_; }  // allocations: address and bytes
+  // Does the range lie in one of them?
   bool holds(uintptr_t at, uint64_t bytes) const;
 
  private:

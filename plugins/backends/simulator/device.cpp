@@ -59,7 +59,7 @@ regie_status create(uint32_t, const regie_host* host, const regie_config* params
 }
 void destroy(regie_device* device) {
   if (!device) return;
-  for (auto [address, bytes] : device->blocks) std::free(reinterpret_cast<void*>(address));
+  for (auto [address, bytes] : device->accesses.blocks()) std::free(reinterpret_cast<void*>(address));
   delete device;
 }
 const regie_device_description* describe(regie_device* device) { return &device->description; }
@@ -80,9 +80,7 @@ regie_status allocate(regie_device* device, uint32_t space, uint64_t bytes, void
                                              std::to_string(left) + " of " + std::to_string(capacity) +
                                              " left" + (rounded > left ? "" : "; this computer has no more"));
     std::memset(p, kPoison, rounded);
-    const auto at = reinterpret_cast<uintptr_t>(p);
-    device->accesses.allocate(at, rounded);
-    device->blocks.emplace(at, rounded);
+    device->accesses.allocate(reinterpret_cast<uintptr_t>(p), rounded);
     device->used += rounded;
     *address = p;
   });
@@ -91,19 +89,19 @@ regie_status allocate(regie_device* device, uint32_t space, uint64_t bytes, void
 // A stream whose work may still use the memory fails: so whoever waits for it hears of it.
 void release(regie_device* device, uint32_t, void* address) {
   std::lock_guard lock(device->mutex);
-  const auto block = device->blocks.find(reinterpret_cast<uintptr_t>(address));
-  if (block == device->blocks.end()) return;
+  const auto block = device->accesses.blocks().find(reinterpret_cast<uintptr_t>(address));
+  if (block == device->accesses.blocks().end()) return;
+  const auto [at, bytes] = *block;
   uint32_t user = REGIE_NONE;
-  const std::string problem = device->accesses.release(block->first, device->host_knows, &user);
+  const std::string problem = device->accesses.release(at, device->host_knows, &user);
   if (!problem.empty()) {
     device->host->log(REGIE_LOG_ERROR, regie::sdk::lit("simulator"), regie::sdk::str(problem));
     if (const auto s = device->streams.find(user); s != device->streams.end())
       s->second->fail(REGIE_DEVICE, problem);
   }
-  device->cache.drop(block->first, block->second);
-  std::memset(address, kPoison, block->second);
-  device->used -= block->second;
-  device->blocks.erase(block);
+  device->cache.drop(at, bytes);
+  std::memset(address, kPoison, bytes);
+  device->used -= bytes;
   std::free(address);
 }
 

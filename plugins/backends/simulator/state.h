@@ -74,7 +74,6 @@ struct regie_device {
   regie::simulator::Cache cache;
   regie::simulator::Accesses accesses;
   regie::simulator::Knowledge host_knows;
-  std::map<uintptr_t, uint64_t> blocks;
   uint64_t used = 0;
   std::map<uint32_t, regie_stream*> streams;  // by the clock's number
   std::map<uint32_t, uint64_t> counts;        // of streams that are gone: who gets their number counts on
