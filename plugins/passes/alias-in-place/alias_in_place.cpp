@@ -217,7 +217,7 @@ class Walk {
     if (is_region_result(result)) return "it is handed out, in memory of the receiver";
     if (is_region_result(root)) return "those are handed out, in memory of the receiver";
     if (result.space != operand.space) return "that lies in another memory space";
-    if (!same_bytes(result.type, operand.type)) return "it may have another size";
+    if (!same_bytes(result.type, operand.type, context_.dims())) return "it may have another size";
     for (uint32_t v : results_of(n))
       if (v != REGIE_NONE && v != result.id && storage_.root(v) == root.id)
         return "another result lies there";
@@ -262,12 +262,6 @@ class Walk {
     for (const regie_use& u : uses_of(result))
       if (!is_region_use(u) && chosen_[u.node] && sv(graph_.node(u.node).op) == "Concat") return true;
     return false;
-  }
-
-  bool same_bytes(const regie_type& a, const regie_type& b) const {
-    if (elem_bits(a.elem) == 0 || elem_bits(a.elem) != elem_bits(b.elem) || a.rank < 0 || b.rank < 0)
-      return false;
-    return same_dims(a, b) || context_.dims().product(dims_of(a)) == context_.dims().product(dims_of(b));
   }
 
   const PassContext& context_;

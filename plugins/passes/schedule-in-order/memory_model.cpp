@@ -102,7 +102,7 @@ class Model {
         const uint32_t root = root_of(g_, operand.id);
         const auto over = index_.find(root);
         if (over == index_.end() || over->second == made->second || !covers(operand, root)) continue;
-        if (operand.space != result.space || !same_bytes(result.type, operand.type)) continue;
+        if (operand.space != result.space || !same_bytes(result.type, operand.type, dims_)) continue;
         if (!may_overwrite(task, r, operand.id) || !on_one_device(over->second)) continue;
         made_.overwrites.push_back({task, made->second, over->second, r, operand.id});
       }
@@ -113,7 +113,7 @@ class Model {
   bool covers(const regie_value& operand, uint32_t root) const {
     uint64_t offset = 0;
     for (uint32_t v = operand.id; v != root; v = g_.value(v).alias_of) offset += g_.value(v).alias_offset;
-    return offset == 0 && same_bytes(operand.type, g_.value(root).type);
+    return offset == 0 && same_bytes(operand.type, g_.value(root).type, dims_);
   }
 
   // Wherever the node reads these bytes it must be able to overwrite them.
@@ -136,12 +136,6 @@ class Model {
     return std::all_of(all.begin(), all.end(), [&](uint32_t t) {
       return problem_.tasks[t].device == problem_.tasks[all.front()].device;
     });
-  }
-
-  bool same_bytes(const regie_type& a, const regie_type& b) const {
-    if (elem_bits(a.elem) == 0 || elem_bits(a.elem) != elem_bits(b.elem) || a.rank < 0 || b.rank < 0)
-      return false;
-    return same_dims(a, b) || dims_.product(dims_of(a)) == dims_.product(dims_of(b));
   }
 
   const regie_schedule_problem& problem_;

@@ -87,6 +87,11 @@ inline std::optional<uint64_t> bytes_of(const regie_type& t) {
 inline uint64_t least_bytes(const regie_type& t, const Dims& dims) {
   return bytes_of(t, [&](regie_dim d) { return std::max<int64_t>(1, dims.range(d).first); }).value_or(0);
 }
+// Do tensors of these types always have as many bytes, whatever the symbols are?
+inline bool same_bytes(const regie_type& a, const regie_type& b, const Dims& dims) {
+  if (elem_bits(a.elem) == 0 || elem_bits(a.elem) != elem_bits(b.elem) || a.rank < 0 || b.rank < 0) return false;
+  return same_dims(a, b) || dims.product(dims_of(a)) == dims.product(dims_of(b));
+}
 // Is a dimension (-1) known only when the model runs?
 inline bool is_open(const regie_tensor& t) {
   for (int64_t d : dims_of(t))
