@@ -78,7 +78,7 @@ double cost_ns(const regie::sdk::Accelerator& h, const regie_graph& graph, const
       regie::sdk::operator_work(sv(node.op), node.attrs, node.attr_count, shapes.operands, node.operand_count,
                                 shapes.results, node.result_count, std::max(inside, 1u));
   return h.dispatch_ns + h.hardware_start_ns + h.aicpu_start_ns + h.completion_ns + h.gap_ns +
-         std::max(work.flops / h.aicpu_flops_per_ns, work.bytes() / h.aicpu_bytes_per_ns);
+         h.aicpu_ns(work.flops, work.bytes());
 }
 
 regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const regie_engine_shapes* shapes,

@@ -66,7 +66,7 @@ class AicpuRun final : public Executable {
     const sdk::Accelerator& h = settings_.hardware;
     Need need;
     need.before = whole(h.dispatch_ns + h.hardware_start_ns + h.aicpu_start_ns);
-    need.run_ns = std::max(work_.flops / h.aicpu_flops_per_ns, work_.bytes() / h.aicpu_bytes_per_ns);
+    need.run_ns = h.aicpu_ns(work_.flops, work_.bytes());
     need.after = whole(h.completion_ns);
     const auto capacity = static_cast<uint64_t>(h.l2_bytes);
     return [need, capacity, flops = work_.flops](const LaunchArguments& a, Cache& cache, Traffic* traffic) {

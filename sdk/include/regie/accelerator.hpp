@@ -5,6 +5,7 @@
 // A key that nobody knows is an error: a device knows those of this table; an engine names its own besides.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -46,6 +47,11 @@ struct Accelerator {
          event_ns = 500;
   // Copies, each way one engine, and inside the device.
   double copy_start_ns = 3000, copy_in_bytes_per_ns = 24, copy_out_bytes_per_ns = 24, copy_inside_bytes_per_ns = 409.6;
+
+  // What a CPU of the device takes for that much work, once it has begun.
+  double aicpu_ns(double flops, double bytes) const {
+    return std::max(flops / aicpu_flops_per_ns, bytes / aicpu_bytes_per_ns);
+  }
 };
 
 struct AcceleratorKey {
