@@ -22,7 +22,7 @@ void Cache::erase(std::map<uintptr_t, Range>::iterator r) {
 
 void Cache::insert(uintptr_t begin, uintptr_t end, uint64_t tick) {
   ranges_[begin] = {end, tick};
-  age_[{tick, begin}] = 0;
+  age_.insert({tick, begin});
   used_ += end - begin;
 }
 
@@ -48,7 +48,7 @@ void Cache::touch(uintptr_t at, uint64_t bytes) {
   drop(at, bytes);
   const uint64_t kept = std::min(bytes, capacity_);
   while (used_ + kept > capacity_) {
-    const auto oldest = ranges_.find(age_.begin()->first.second);
+    const auto oldest = ranges_.find(age_.begin()->second);
     const uint64_t size = oldest->second.end - oldest->first, over = used_ + kept - capacity_;
     if (size <= over) {
       erase(oldest);

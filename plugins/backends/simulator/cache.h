@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
+#include <utility>
 
 namespace regie::simulator {
 
@@ -26,8 +28,8 @@ class Cache {
   void insert(uintptr_t begin, uintptr_t end, uint64_t tick);
   const uint64_t capacity_;
   uint64_t used_ = 0, tick_ = 0;
-  std::map<uintptr_t, Range> ranges_;                  // apart, by first address
-  std::map<std::pair<uint64_t, uintptr_t>, int> age_;  // tick and address; parts of one range keep its tick
+  std::map<uintptr_t, Range> ranges_;             // apart, by first address
+  std::set<std::pair<uint64_t, uintptr_t>> age_;  // tick and address; parts of one range keep its tick
 };
 
 }  // namespace regie::simulator

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
-#include <unordered_map>
+#include <unordered_set>
 
 namespace order {
 
@@ -92,7 +92,7 @@ class Search {
   };
   struct Layer {
     std::vector<Set> sets;
-    std::unordered_map<uint64_t, bool> seen;
+    std::unordered_set<uint64_t> seen;
   };
   struct Trace {
     uint32_t before, task;
@@ -162,7 +162,7 @@ class Search {
   void keep(Set s) {
     if (s.rank == INT64_MAX) return;  // leads nowhere
     Layer& layer = layers_[s.done];
-    if (!layer.seen.emplace(s.hash, true).second) return;
+    if (!layer.seen.insert(s.hash).second) return;
     layer.sets.push_back(std::move(s));
     if (layer.sets.size() > 8 * beam_.width) cut(&layer.sets, 4 * beam_.width);
   }
