@@ -68,7 +68,7 @@ class DeviceSummaries {
 
  private:
   struct Stream {
-    double tasks = 0, busy = 0, first_wait = 0;
+    double tasks = 0, busy = 0;
     Gap gap;
   };
   struct Device {
