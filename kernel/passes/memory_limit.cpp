@@ -289,12 +289,11 @@ Status record(CompileState& state, const Recompute& r, Copies& to) {
   REGIE_TRY(edit.set_engine(id, g.node(r.node).engine, "as " + g.describe_node(r.node)));
   REGIE_TRY(edit.set_type(made[0], g.value(r.value).type));
   REGIE_TRY(edit.set_space(made[0], g.value(r.value).space));
-  char text[160];
-  std::snprintf(text, sizeof text, " is computed again before %%s: %llu bytes fewer at the peak, for %.1f us",
+  char gain[96];
+  std::snprintf(gain, sizeof gain, ": %llu bytes fewer at the peak, for %.1f us",
                 static_cast<unsigned long long>(r.saved), r.cost_ns / 1000);
-  std::string words = text;
-  words.replace(words.find("%s"), 2, g.describe_node(r.first_reader));
-  edit.note(r.node, "recomputed", g.describe_node(r.node) + words);
+  edit.note(r.node, "recomputed",
+            g.describe_node(r.node) + " is computed again before " + g.describe_node(r.first_reader) + gain);
   return {};
 }
 
