@@ -236,8 +236,7 @@ RunStatistics PlanContext::statistics() const {
 
 std::string PlanContext::last_plan() const {
   const Rep& r = *rep_;
-  if (!r.last) return "";
-  return r.choice.plan == r.set.plans.size() ? "dynamic" : r.set.plan_text(r.choice.plan);
+  return r.last ? r.set.plan_text(r.choice.plan) : "";
 }
 
 }  // namespace regie
