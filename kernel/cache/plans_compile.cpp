@@ -153,9 +153,9 @@ std::shared_ptr<const Model> with_portable(Model ports, const Graph& g, const Mo
   ports.plugins = plan.plugins;
   ports.portable_graph = print(g);
   for (uint32_t v = 0; v < g.value_count(); ++v) {
-    if (!g.is_constant(v) || !g.tensor(v) || g.tensor(v).elem() == REGIE_STRING) continue;
-    const Tensor& t = g.tensor(v);
-    if (static_cast<uint64_t>(t.count()) <= PrintOptions().inline_elements) continue;
+    const Tensor* beside = beside_text(g, v);
+    if (!beside) continue;
+    const Tensor& t = *beside;
     // Nearly always the first plan has it.
     const std::string digest = t.digest();
     if (plan.portable_constants.count(digest) || ports.portable_constants.count(digest)) continue;
