@@ -73,19 +73,11 @@ std::string cache_json(const std::vector<CompiledPlans::Plan>& plans) {
 }
 
 std::string shapes_json(const CompiledPlans& compiled) {
-  const PlanSet& set = *compiled.set;
-  Json j{{"shapes", to_text(set.spec)},
-         {"padding", to_text(set.spec.padding)},
-         {"overflow", to_text(set.spec.overflow)},
-         {"plans", Json::array()}};
+  Json j = plans_json(*compiled.set);
   for (size_t p = 0; p < compiled.plans.size(); ++p) {
-    const Model& m = p < set.plans.size() ? *set.plans[p] : *set.dynamic;
-    uint64_t arena = 0;
-    for (const ModelSpace& s : m.spaces) arena += s.arena_bytes;
-    j["plans"].push_back({{"sizes", p < set.plans.size() ? set.plan_text(p) : "dynamic"},
-                          {"arena_bytes", arena},
-                          {"milliseconds", compiled.plans[p].milliseconds},
-                          {"cache", Json::parse(compiled.plans[p].cache.to_json())}});
+    Json& plan = j["plans"][p];
+    plan["milliseconds"] = compiled.plans[p].milliseconds;
+    plan["cache"] = Json::parse(compiled.plans[p].cache.to_json());
   }
   return j.dump(2, ' ', false, Json::error_handler_t::replace);
 }

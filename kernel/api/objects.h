@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -63,6 +64,9 @@ struct regie_context {
 };
 
 namespace regie {
+
+// What a report says of all plans, as far as the plans tell: sizes, arenas.
+nlohmann::ordered_json plans_json(const PlanSet& set);
 
 // Keeps the status as the calling thread's last error; gives its code.
 regie_status api_result(const Status& status);

@@ -83,22 +83,20 @@ Json figures(const regie_model& object) {
 
 std::string to_text(const Json& j) { return j.dump(2, ' ', false, Json::error_handler_t::replace); }
 
-Json plans_json(const regie::PlanSet& set) {
-  Json j{{"shapes", regie::to_text(set.spec)},
-         {"padding", regie::to_text(set.spec.padding)},
-         {"overflow", regie::to_text(set.spec.overflow)},
+}  // namespace
+
+nlohmann::ordered_json regie::plans_json(const PlanSet& set) {
+  Json j{{"shapes", to_text(set.spec)},
+         {"padding", to_text(set.spec.padding)},
+         {"overflow", to_text(set.spec.overflow)},
          {"plans", Json::array()}};
-  for (size_t p = 0; p < set.plans.size() + (set.dynamic ? 1 : 0); ++p) {
-    const regie::Model& m = p < set.plans.size() ? *set.plans[p] : *set.dynamic;
+  for (size_t p = 0; p < set.plan_count(); ++p) {
     uint64_t arena = 0;
-    for (const regie::ModelSpace& s : m.spaces) arena += s.arena_bytes;
-    j["plans"].push_back(
-        {{"sizes", p < set.plans.size() ? set.plan_text(p) : "dynamic"}, {"arena_bytes", arena}});
+    for (const ModelSpace& s : set.plan(p)->spaces) arena += s.arena_bytes;
+    j["plans"].push_back({{"sizes", set.plan_text(p)}, {"arena_bytes", arena}});
   }
   return j;
 }
-
-}  // namespace
 
 const char* regie_model::report() const try {
   std::call_once(report_once_, [&] {
@@ -106,7 +104,8 @@ const char* regie_model::report() const try {
     // again.
     const std::string& ledger = compile_report.empty() ? model->ledger_json : compile_report;
     std::string own = to_text(figures(*this));
-    if (set) own += ",\n\"shapes\": " + (shapes_report.empty() ? to_text(plans_json(*set)) : shapes_report);
+    if (set)
+      own += ",\n\"shapes\": " + (shapes_report.empty() ? to_text(regie::plans_json(*set)) : shapes_report);
     if (!cache_report.empty()) own += ",\n\"cache\": " + cache_report;
     if (compile_ms) own += ",\n\"compile_ms\": " + to_text(*compile_ms);
     const size_t open = ledger.find_first_not_of(" \t\r\n"), close = ledger.find_last_not_of(" \t\r\n");
@@ -157,8 +156,7 @@ const char* regie_session_statistics(regie_session* session) {
       j["resized"] = s.resized;
       j["refused"] = s.refused;
       j["runs"] = Json::object();
-      for (size_t p = 0; p < set.plans.size(); ++p) j["runs"][set.plan_text(p)] = s.runs[p];
-      if (set.dynamic) j["runs"]["dynamic"] = s.runs[set.plans.size()];
+      for (size_t p = 0; p < set.plan_count(); ++p) j["runs"][set.plan_text(p)] = s.runs[p];
     }
     thread_local std::string text;
     text = to_text(j);

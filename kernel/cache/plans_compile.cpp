@@ -122,13 +122,7 @@ Status check_ports(const Graph& g, const PaddedSymbols& symbols) {
 // Images only: f32 [n, c, height, width], with sizes for height and width that no other input has.
 Status check_resize(const PlanSet& set) {
   const Model& m = *set.ports;
-  auto axis = [&](ModelDim d) -> const PlanSet::Axis* {
-    for (const PlanSet::Axis& a : set.axes)
-      if (d < 0 && m.expressions[static_cast<size_t>(-(d + 1))].words ==
-                       std::vector<int64_t>{DimCode::kLoad, static_cast<int64_t>(a.symbol)})
-        return &a;
-    return nullptr;
-  };
+  auto axis = [&](ModelDim d) { return set.axis_of(d); };
   size_t images = 0, others = 0;
   for (const ModelPort& p : m.inputs) {
     const ModelType& t = m.types[p.type];
@@ -159,9 +153,9 @@ std::shared_ptr<const Model> with_portable(Model ports, const Graph& g, const Mo
   ports.plugins = plan.plugins;
   ports.portable_graph = print(g);
   for (uint32_t v = 0; v < g.value_count(); ++v) {
-    if (!g.is_constant(v) || !g.tensor(v) || g.tensor(v).elem() == REGIE_STRING) continue;
-    const Tensor& t = g.tensor(v);
-    if (static_cast<uint64_t>(t.count()) <= PrintOptions().inline_elements) continue;
+    const Tensor* beside = beside_text(g, v);
+    if (!beside) continue;
+    const Tensor& t = *beside;
     // Nearly always the first plan has it.
     const std::string digest = t.digest();
     if (plan.portable_constants.count(digest) || ports.portable_constants.count(digest)) continue;
@@ -192,16 +186,22 @@ Requests requests_of(const PlanSet& set, const CompileRequest& request) {
   return out;
 }
 
+// With ports, axes and room for the plans.
+Result<PlanSet> begin_set(const Graph& g, const ShapeSpec& spec) {
+  PlanSet set;
+  set.spec = spec;
+  REGIE_ASSIGN(Model ports, ports_of(g));
+  set.ports = std::make_shared<const Model>(std::move(ports));
+  REGIE_TRY(find_axes(g, &set));
+  return set;
+}
+
 }  // namespace
 
 Result<Requests> plan_requests(const CompileRequest& request, const ShapeSpec& spec) {
   REGIE_ASSIGN(const ImportedGraph imported,
                import_graph(request.plugins, request.path, request.bytes, request.options));
-  PlanSet set;
-  set.spec = spec;
-  REGIE_ASSIGN(Model ports, ports_of(*imported.graph));
-  set.ports = std::make_shared<const Model>(std::move(ports));
-  REGIE_TRY(find_axes(*imported.graph, &set));
+  REGIE_ASSIGN(const PlanSet set, begin_set(*imported.graph, spec));
   return requests_of(set, request);
 }
 
@@ -213,11 +213,8 @@ Result<CompiledPlans> compile_plans(const CompileRequest& request, const CacheOp
   REGIE_ASSIGN(const ImportedGraph imported,
                import_graph(request.plugins, request.path, request.bytes, request.options));
   const Graph& g = *imported.graph;
-  auto set = std::make_shared<PlanSet>();
-  set->spec = spec;
-  REGIE_ASSIGN(Model ports, ports_of(g));
-  set->ports = std::make_shared<const Model>(ports);
-  REGIE_TRY(find_axes(g, set.get()));
+  REGIE_ASSIGN(PlanSet begun, begin_set(g, spec));
+  auto set = std::make_shared<PlanSet>(std::move(begun));
   if (spec.overflow == ShapeSpec::kResize) REGIE_TRY(check_resize(*set));
   if (spec.padding != ShapeSpec::kRefuse) {
     PaddedSymbols symbols;
@@ -243,6 +240,7 @@ Result<CompiledPlans> compile_plans(const CompileRequest& request, const CacheOp
     (p == set->plans.size() ? set->dynamic : set->plans[p]) = std::move(compiled->model);
   }
   // What a caller is told that the model is planned for.
+  Model ports = *set->ports;
   for (ModelSymbol& s : ports.symbols)
     for (const ModelSymbol& planned : set->plans.back()->symbols)
       if (planned.name == s.name) s.reference = planned.reference;

@@ -38,11 +38,7 @@ struct Inputs {
 Result<Inputs> make_inputs(const regie_model* model, const RequestShape& shape,
                            const po::variables_map& values, uint64_t seed) {
   std::vector<std::string> shapes;
-  for (const auto& [name, dims] : shape) {
-    std::string text = name + "=";
-    for (size_t i = 0; i < dims.size(); ++i) text += (i ? "," : "") + std::to_string(dims[i]);
-    shapes.push_back(std::move(text));
-  }
+  for (const auto& input : shape) shapes.push_back(to_text(RequestShape{input}));
   const auto files =
       values.count("input") ? values["input"].as<std::vector<std::string>>() : std::vector<std::string>();
   Inputs out;

@@ -93,10 +93,7 @@ void DeviceSummaries::add(const Tasks& tasks, const std::vector<regie_task_time>
       const Gap gap = gap_before(t, extent.at(s.device).begin);
       to.tasks += 1;
       to.busy += ns;
-      to.gap.launch += gap.launch;
-      to.gap.host += gap.host;
-      to.gap.event += gap.event;
-      to.gap.engine += gap.engine;
+      to.gap.add(gap);
       d.duration += ns;
       if (info.kind == "copy") {
         d.copies += 1;
@@ -118,6 +115,16 @@ void DeviceSummaries::add(const Tasks& tasks, const std::vector<regie_task_time>
   }
 }
 
+DeviceSummaries::Stream DeviceSummaries::Device::all() const {
+  Stream sum;
+  for (const auto& [number, s] : streams) {
+    sum.tasks += s.tasks;
+    sum.busy += s.busy;
+    sum.gap.add(s.gap);
+  }
+  return sum;
+}
+
 nlohmann::ordered_json DeviceSummaries::json(double runs) const {
   Json list = Json::array();
   for (const auto& [number, d] : devices_) {
@@ -127,8 +134,8 @@ nlohmann::ordered_json DeviceSummaries::json(double runs) const {
                          {"busy_us", e.second / 1e3 / runs},
                          {"idle_us", (d.ns - e.second) / 1e3 / runs},
                          {"busy_share", d.ns > 0 ? e.second / d.ns : 0.0}});
-    double tasks = 0, wait = 0;
-    for (const auto& [stream, s] : d.streams) {
+    const Stream all = d.all();
+    for (const auto& [stream, s] : d.streams)
       streams.push_back({{"stream", stream},
                          {"tasks", s.tasks / runs},
                          {"busy_us", s.busy / 1e3 / runs},
@@ -137,9 +144,6 @@ nlohmann::ordered_json DeviceSummaries::json(double runs) const {
                            {"host", s.gap.host / 1e3 / runs},
                            {"event", s.gap.event / 1e3 / runs},
                            {"engine", s.gap.engine / 1e3 / runs}}}});
-      tasks += s.tasks;
-      wait += s.gap.all();
-    }
     for (const auto& [name, share] : ranked(d.origins))
       origins.push_back({{"name", name}, {"tasks", share.calls}, {"us", share.ns / 1e3 / runs}});
     list.push_back({{"device", d.name},
@@ -149,8 +153,8 @@ nlohmann::ordered_json DeviceSummaries::json(double runs) const {
                     {"copied_bytes", d.copied_bytes / runs},
                     {"bytes", d.bytes / runs},
                     {"far_bytes", d.far_bytes / runs},
-                    {"task_duration_us", tasks > 0 ? d.duration / 1e3 / tasks : 0.0},
-                    {"task_wait_us", tasks > 0 ? wait / 1e3 / tasks : 0.0},
+                    {"task_duration_us", all.tasks > 0 ? d.duration / 1e3 / all.tasks : 0.0},
+                    {"task_wait_us", all.tasks > 0 ? all.gap.all() / 1e3 / all.tasks : 0.0},
                     {"host_wait_us", d.host_wait / 1e3 / runs},
                     {"engines", std::move(engines)},
                     {"streams", std::move(streams)},
@@ -162,17 +166,14 @@ nlohmann::ordered_json DeviceSummaries::json(double runs) const {
 std::string DeviceSummaries::text(double runs) const {
   std::string out;
   for (const auto& [number, d] : devices_) {
-    double tasks = 0, wait = 0;
-    for (const auto& [stream, s] : d.streams) {
-      tasks += s.tasks;
-      wait += s.gap.all();
-    }
+    const Stream all = d.all();
     out += line("\nsimulated time of %s\n", d.name.c_str());
     out += line("  a run      %.3f us: %.0f launches, %.0f copies, %.0f bytes; the host waits %.3f us\n",
                 d.ns / 1e3 / runs, d.launches / runs, d.copies / runs, d.copied_bytes / runs,
                 d.host_wait / 1e3 / runs);
     out += line("  a task     duration %.3f us, wait %.3f us (mean)\n",
-                tasks > 0 ? d.duration / 1e3 / tasks : 0.0, tasks > 0 ? wait / 1e3 / tasks : 0.0);
+                all.tasks > 0 ? d.duration / 1e3 / all.tasks : 0.0,
+                all.tasks > 0 ? all.gap.all() / 1e3 / all.tasks : 0.0);
     out += line("  moved      %.0f bytes by launches, %.0f of them past the cache\n", d.bytes / runs,
                 d.far_bytes / runs);
     for (const auto& [lane, e] : d.engines)

@@ -55,6 +55,12 @@ struct Gap {
   double event = 0;   // another stream or a copy had not come so far
   double engine = 0;  // the engine worked for others
   double all() const { return launch + host + event + engine; }
+  void add(const Gap& other) {
+    launch += other.launch;
+    host += other.host;
+    event += other.event;
+    engine += other.engine;
+  }
 };
 Gap gap_before(const StreamTimes::Task& task, uint64_t run_begin);
 
@@ -68,7 +74,7 @@ class DeviceSummaries {
 
  private:
   struct Stream {
-    double tasks = 0, busy = 0, first_wait = 0;
+    double tasks = 0, busy = 0;
     Gap gap;
   };
   struct Device {
@@ -78,6 +84,7 @@ class DeviceSummaries {
     std::map<uint32_t, Stream> streams;
     std::map<size_t, std::pair<std::string, double>> engines;  // by lane: busy ns
     std::map<std::string, TimeShares::Share> origins;
+    Stream all() const;  // its streams together
   };
   std::map<uint32_t, Device> devices_;
 };

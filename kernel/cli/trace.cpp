@@ -59,7 +59,8 @@ class Trace {
   // run.
   void add_own(const ProfiledRun& run, size_t number) {
     std::map<size_t, std::pair<const StreamTimes*, const StreamTimes::Task*>> by_time;
-    for (const auto& [device, extent] : extents(run.streams))
+    const std::map<uint32_t, Extent> extent_of = extents(run.streams);
+    for (const auto& [device, extent] : extent_of)
       own_slice("run " + std::to_string(number), "run", device, kIssue, extent.begin, extent.end,
                 Json::object());
     for (const StreamTimes& s : run.streams)
@@ -70,7 +71,7 @@ class Trace {
       const regie_task_time& r = run.times.at(time);
       const TaskInfo& info = tasks_.of(r);
       const std::string name = slice_name(info);
-      const Gap gap = gap_before(*t, extents(run.streams).at(s->device).begin);
+      const Gap gap = gap_before(*t, extent_of.at(s->device).begin);
       Json args = details(r, info);
       args["wait_us"] = {{"launch", gap.launch / 1e3},
                          {"host", gap.host / 1e3},

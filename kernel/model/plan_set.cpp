@@ -22,7 +22,17 @@ std::string sizes_text(const PlanSet& set, std::span<const int64_t> sizes) {
   return text;
 }
 
-std::string PlanSet::plan_text(size_t plan) const { return sizes_text(*this, sizes_of(plan)); }
+std::string PlanSet::plan_text(size_t plan) const {
+  return plan < plans.size() ? sizes_text(*this, sizes_of(plan)) : "dynamic";
+}
+
+const PlanSet::Axis* PlanSet::axis_of(ModelDim dim) const {
+  if (dim >= 0) return nullptr;
+  const std::vector<int64_t>& words = ports->expressions[static_cast<size_t>(-(dim + 1))].words;
+  for (const Axis& a : axes)
+    if (words == std::vector<int64_t>{DimCode::kLoad, static_cast<int64_t>(a.symbol)}) return &a;
+  return nullptr;
+}
 
 namespace {
 
@@ -71,29 +81,28 @@ Status check_plan_set(const PlanSet& set, regie_status code) {
   }
   if (set.axes.empty() || count != set.plans.size()) return bad("there are not as many as sizes");
   auto same_ports = [&](const Model& m, const std::vector<ModelPort>& own,
-                        const std::vector<ModelPort>& theirs, const ShapeValues* at) -> Status {
+                        const std::vector<ModelPort>& theirs) -> Status {
     if (own.size() != theirs.size()) return bad("one has other inputs or outputs");
     for (size_t i = 0; i < own.size(); ++i) {
       const ModelType &a = ports.types[own[i].type], &b = m.types[theirs[i].type];
       if (own[i].name != theirs[i].name || a.elem != b.elem || a.dims.size() != b.dims.size())
         return bad("'" + own[i].name + "' is something else in one of them");
-      for (size_t d = 0; at && d < a.dims.size(); ++d)
+      for (size_t d = 0; d < a.dims.size(); ++d)
         if (b.dims[d] >= 0 && a.dims[d] >= 0 && a.dims[d] != b.dims[d])
           return bad("'" + own[i].name + "' has another size in one of them");
     }
     return {};
   };
-  for (size_t p = 0; p < set.plans.size() + (set.dynamic ? 1 : 0); ++p) {
-    const bool dynamic = p == set.plans.size();
-    const Model& m = dynamic ? *set.dynamic : *set.plans[p];
+  for (size_t p = 0; p < set.plan_count(); ++p) {
+    const Model& m = *set.plan(p);
     std::vector<int64_t> symbols = reference_symbols(ports);
-    if (!dynamic) {
+    if (p < set.plans.size()) {
       const std::vector<int64_t> sizes = set.sizes_of(p);
       for (size_t a = 0; a < sizes.size(); ++a) symbols[set.axes[a].symbol] = sizes[a];
     }
-    REGIE_ASSIGN(const ShapeValues at, evaluate_shapes(ports, std::move(symbols)));
-    REGIE_TRY(same_ports(m, ports.inputs, m.inputs, &at));
-    REGIE_TRY(same_ports(m, ports.outputs, m.outputs, &at));
+    REGIE_TRY(evaluate_shapes(ports, std::move(symbols)).status());
+    REGIE_TRY(same_ports(m, ports.inputs, m.inputs));
+    REGIE_TRY(same_ports(m, ports.outputs, m.outputs));
   }
   return {};
 }

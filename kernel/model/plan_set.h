@@ -28,8 +28,13 @@ struct PlanSet {
   std::vector<std::shared_ptr<const Model>> plans;
   std::shared_ptr<const Model> dynamic;  // NULL: none
 
-  std::vector<int64_t> sizes_of(size_t plan) const;  // one an axis
-  std::string plan_text(size_t plan) const;          // "x.0=4, x.2=320"
+  size_t plan_count() const { return plans.size() + (dynamic ? 1 : 0); }
+  // The number of plans stands for the dynamic one.
+  const std::shared_ptr<const Model>& plan(size_t p) const { return p < plans.size() ? plans[p] : dynamic; }
+  std::string plan_text(size_t plan) const;          // "x.0=4, x.2=320"; "dynamic"
+  std::vector<int64_t> sizes_of(size_t plan) const;  // one an axis; not of the dynamic one
+  // The axis that a dimension of the ports is, and nothing else; NULL: none.
+  const Axis* axis_of(ModelDim dim) const;
 };
 
 // As PlanSet::plan_text, of any sizes.

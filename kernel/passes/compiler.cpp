@@ -31,12 +31,8 @@ Status in_file(Status status, const std::string& file) {
 void keep_portable(CompileState& state) {
   state.portable_graph = print(*state.graph);
   const Graph& g = *state.graph;
-  for (uint32_t v = 0; v < g.value_count(); ++v) {
-    const Tensor* t = g.is_constant(v) ? &g.tensor(v) : g.default_of(v);
-    if (t && *t && t->elem() != REGIE_STRING &&
-        static_cast<uint64_t>(t->count()) > PrintOptions().inline_elements)
-      state.portable_constants.push_back(*t);
-  }
+  for (uint32_t v = 0; v < g.value_count(); ++v)
+    if (const Tensor* t = beside_text(g, v)) state.portable_constants.push_back(*t);
 }
 
 // The graph and the weights come from the same file, but nothing makes them agree except this.
@@ -177,6 +173,13 @@ Status learn_contents(Graph& g, const PluginOpSet& ops) {
 }
 
 }  // namespace
+
+const Tensor* beside_text(const Graph& g, uint32_t value) {
+  const Tensor* t = g.is_constant(value) ? &g.tensor(value) : g.default_of(value);
+  const bool beside = t && *t && t->elem() != REGIE_STRING &&
+                      static_cast<uint64_t>(t->count()) > PrintOptions().inline_elements;
+  return beside ? t : nullptr;
+}
 
 Result<ImportedGraph> import_graph(const std::shared_ptr<PluginHost>& plugins, const std::string& path,
                                    std::span<const std::byte> bytes, const CompileOptions& options) {

@@ -23,6 +23,10 @@ struct Compiled {
 Result<Compiled> compile(const std::shared_ptr<PluginHost>& plugins, const std::string& path,
                          std::span<const std::byte> bytes, const CompileOptions& options);
 
+// The tensor of a constant or of a default that the graph's text names by its digest alone; NULL: there is
+// none.
+const Tensor* beside_text(const Graph& graph, uint32_t value);
+
 // The model as its import gives it: what a compile begins with.
 struct ImportedGraph {
   std::unique_ptr<Graph> graph;

@@ -13,7 +13,6 @@ namespace {
 
 constexpr int kRounds = 8;      // plans
 constexpr size_t kMost = 4096;  // values that are computed again, in all
-constexpr uint64_t kAlignment = 64;
 
 uint64_t arena_bytes(const std::vector<MemoryRecord>& spaces) {
   uint64_t bytes = 0;
@@ -118,7 +117,7 @@ class Profile {
     }
     live_.assign(state.target.devices.size(), std::vector<uint64_t>(steps_, 0));
     for (const PlannedBuffer& b : state.buffers) {
-      for (uint64_t s = b.lower; s < b.upper && s < steps_; ++s) live_[b.space][s] += rounded(b.size);
+      for (uint64_t s = b.lower; s < b.upper && s < steps_; ++s) live_[b.space][s] += rounded(b.size, b);
       lives_.push_back({b.lower, std::min(b.upper, steps_)});
     }
     for (uint32_t v = 0; v < g_.value_count(); ++v)
@@ -167,7 +166,10 @@ class Profile {
     uint64_t from, to;
   };
 
-  static uint64_t rounded(uint64_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
+  // To what its memory space gives at least.
+  static uint64_t rounded(uint64_t size, const PlannedBuffer& b) {
+    return (size + b.alignment - 1) / b.alignment * b.alignment;
+  }
 
   bool candidate(uint32_t b, uint64_t at, uint64_t limit, Recompute* r) {
     const PlannedBuffer& buffer = state_.buffers[b];
@@ -229,7 +231,7 @@ class Profile {
         if (!(u.node & REGIE_USE_REGION) && step_of_[u.node] < late)
           early = std::max(early, step_of_[u.node] + 1);
     }
-    const uint64_t size = rounded(state_.buffers[b].size);
+    const uint64_t size = rounded(state_.buffers[b].size, state_.buffers[b]);
     for (uint64_t s = early; s < late; ++s) (*live)[s] -= std::min((*live)[s], size);
     for (uint32_t v : g_.operands(r.node)) {
       if (v == REGIE_NONE || g_.value(v).kind != REGIE_VALUE_RESULT) continue;
@@ -237,11 +239,11 @@ class Profile {
       if (o == REGIE_NONE || o == b) continue;
       if (state_.buffers[o].space == state_.buffers[b].space)
         for (uint64_t s = lives_[o].to; s <= late && s < steps_; ++s)
-          (*live)[s] += rounded(state_.buffers[o].size);
+          (*live)[s] += rounded(state_.buffers[o].size, state_.buffers[o]);
       if (keep) lives_[o].to = std::max(lives_[o].to, std::min(late + 1, steps_));
     }
     if (r.node < state_.kernels.size() && state_.kernels[r.node])
-      (*live)[late] += rounded(state_.kernels[r.node]->scratch_bytes);
+      (*live)[late] += rounded(state_.kernels[r.node]->scratch_bytes, state_.buffers[b]);
     if (keep) lives_[b].to = early;  // what is alive afterwards is another
   }
 
@@ -289,12 +291,11 @@ Status record(CompileState& state, const Recompute& r, Copies& to) {
   REGIE_TRY(edit.set_engine(id, g.node(r.node).engine, "as " + g.describe_node(r.node)));
   REGIE_TRY(edit.set_type(made[0], g.value(r.value).type));
   REGIE_TRY(edit.set_space(made[0], g.value(r.value).space));
-  char text[160];
-  std::snprintf(text, sizeof text, " is computed again before %%s: %llu bytes fewer at the peak, for %.1f us",
+  char gain[96];
+  std::snprintf(gain, sizeof gain, ": %llu bytes fewer at the peak, for %.1f us",
                 static_cast<unsigned long long>(r.saved), r.cost_ns / 1000);
-  std::string words = text;
-  words.replace(words.find("%s"), 2, g.describe_node(r.first_reader));
-  edit.note(r.node, "recomputed", g.describe_node(r.node) + words);
+  edit.note(r.node, "recomputed",
+            g.describe_node(r.node) + " is computed again before " + g.describe_node(r.first_reader) + gain);
   return {};
 }
 

@@ -82,10 +82,7 @@ class Check {
         const PaddingMark& m = marks_[branch.results[i]];
         if (m.state == PaddingMark::kBad) return "has a branch in which " + m.why;
         if (m.state == PaddingMark::kSized) return "has a branch that gives the padded sizes themselves";
-        const regie_type &inner = g_.value(branch.results[i]).type, &outer = g_.value(n.results[i]).type;
-        if ((padded(branch.results[i]) || padded(n.results[i])) &&
-            (inner.rank != outer.rank || !std::equal(inner.dims, inner.dims + inner.rank, outer.dims)))
-          return "has branches that give other sizes";
+        if (!same_dims(branch.results[i], n.results[i])) return "has branches that give other sizes";
       }
     }
     return {};

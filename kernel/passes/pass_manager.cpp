@@ -405,8 +405,7 @@ Status Manager::fit_limit(const Pipeline& pipeline) {
   record.operators_before = state_.graph->live_node_count();
   LimitActions actions;
   actions.apply = [&](Edit& edit) -> Status {
-    REGIE_ASSIGN(ApplyOutcome outcome, apply(edit, step, &record));
-    (void)outcome;
+    REGIE_TRY(apply(edit, step, &record).status());
     Graph& g = *state_.graph;
     for (uint32_t v = 0; v < g.value_count(); ++v)
       if (g.live_value(v) && g.value(v).alias_of != REGIE_NONE) g.set_alias(v, REGIE_NONE, 0);

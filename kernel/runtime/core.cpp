@@ -156,15 +156,11 @@ Status find_shape_functions(SessionCore* core) {
 Result<std::vector<ModelDevice>> set_devices(std::vector<ModelDevice> devices,
                                              const std::vector<DeviceSetting>& settings) {
   for (const DeviceSetting& s : settings) {
-    std::vector<std::string> names;
-    ModelDevice* found = nullptr;
-    for (ModelDevice& d : devices) {
-      names.push_back(d.name);
-      if (d.name == s.device) found = &d;
-    }
-    if (!found) {
+    const auto found = std::find_if(devices.begin(), devices.end(),
+                                    [&](const ModelDevice& d) { return d.name == s.device; });
+    if (found == devices.end()) {
       std::string known;
-      for (const std::string& n : names) known += (known.empty() ? "" : ", ") + n;
+      for (const ModelDevice& d : devices) known += (known.empty() ? "" : ", ") + d.name;
       return invalid_input("the model has no device '" + s.device + "' whose '" + s.key +
                            "' could be set; it has: " + known);
     }

@@ -167,19 +167,21 @@ Status RunState::check_outputs(const ShapePlan& plan, std::span<const regie_tens
   return {};
 }
 
-Status RunState::grow_output(size_t output, uint64_t bytes) {
-  OutputMemory& own = output_memory_[output];
-  if (own.data && own.bytes >= bytes) return {};
-  own.data.reset();
-  own.bytes = 0;
-  const size_t size = std::max<uint64_t>(bytes, 64);
-  auto* data = static_cast<std::byte*>(::operator new (size, std::align_val_t{64}, std::nothrow));
+Status OutputMemory::fit(uint64_t need, const char* kind, const std::string& name) {
+  if (data && bytes >= need) return {};
+  data.reset();
+  bytes = 0;
+  const size_t size = std::max<uint64_t>(need, 64);
+  data.reset(static_cast<std::byte*>(::operator new (size, std::align_val_t{64}, std::nothrow)));
   if (!data)
-    return Status::error(REGIE_OUT_OF_MEMORY, "output '" + core_->model->outputs[output].name + "' takes " +
-                                                  std::to_string(bytes) + " bytes");
-  own.data.reset(data);
-  own.bytes = size;
+    return Status::error(REGIE_OUT_OF_MEMORY,
+                         std::string(kind) + " '" + name + "' takes " + std::to_string(need) + " bytes");
+  bytes = size;
   return {};
+}
+
+Status RunState::grow_output(size_t output, uint64_t bytes) {
+  return output_memory_[output].fit(bytes, "output", core_->model->outputs[output].name);
 }
 
 Status RunState::run_unranked(std::span<const regie_tensor> inputs, std::span<regie_tensor> outputs) {

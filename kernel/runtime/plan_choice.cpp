@@ -104,7 +104,7 @@ class Chooser {
     for (size_t i = 0; i < m_.inputs.size(); ++i) {
       const ModelType& t = m_.types[m_.inputs[i].type];
       if (t.elem != REGIE_F32 || t.dims.size() != 4) continue;
-      const PlanSet::Axis *height = axis_of(t.dims[2]), *width = axis_of(t.dims[3]);
+      const PlanSet::Axis *height = set_.axis_of(t.dims[2]), *width = set_.axis_of(t.dims[3]);
       if (!height || !width) continue;
       const int64_t h = symbols_[height->symbol], w = symbols_[width->symbol];
       const int64_t most_h = height->sizes.back(), most_w = width->sizes.back();
@@ -120,14 +120,6 @@ class Chooser {
       choice_.resize = PlanChoice::Resize{i, symbols_[height->symbol], symbols_[width->symbol]};
       return;
     }
-  }
-
-  const PlanSet::Axis* axis_of(ModelDim d) const {
-    if (d >= 0) return nullptr;
-    const std::vector<int64_t>& words = m_.expressions[static_cast<size_t>(-(d + 1))].words;
-    for (const PlanSet::Axis& a : set_.axes)
-      if (words == std::vector<int64_t>{DimCode::kLoad, static_cast<int64_t>(a.symbol)}) return &a;
-    return nullptr;
   }
 
   bool on_axes(ModelDim d) const {

@@ -13,23 +13,6 @@ namespace regie {
 
 namespace {
 
-// Grows, never shrinks.
-struct Room {
-  OutputMemory memory;
-  Result<std::byte*> fit(uint64_t bytes, const std::string& whose) {
-    if (!memory.data || memory.bytes < bytes) {
-      memory.data.reset();
-      memory.bytes = 0;
-      const size_t size = std::max<uint64_t>(bytes, 64);
-      memory.data.reset(static_cast<std::byte*>(::operator new (size, std::align_val_t{64}, std::nothrow)));
-      if (!memory.data)
-        return Status::error(REGIE_OUT_OF_MEMORY, whose + " takes " + std::to_string(bytes) + " bytes");
-      memory.bytes = size;
-    }
-    return memory.data.get();
-  }
-};
-
 uint64_t bytes_of(regie_elem elem, std::span<const int64_t> dims) {
   return elem_bytes(elem, static_cast<uint64_t>(element_count(dims)));
 }
@@ -56,13 +39,13 @@ struct PlanContext::Rep {
   std::vector<int64_t> request;  // dimensions of all inputs, when `choice` was made
   PlanChoice choice;
   std::string last_change;
-  std::vector<Room> padded, resized, cropped;
+  std::vector<OutputMemory> padded, resized, cropped;
   std::vector<std::vector<int64_t>> cropped_dims;
   std::vector<regie_tensor> views, results;
   std::vector<int64_t> resized_dims;
 
   bool owns(size_t output, const void* data) const {
-    return data && (cropped[output].memory.data.get() == data ||
+    return data && (cropped[output].data.get() == data ||
                     std::any_of(contexts.begin(), contexts.end(),
                                 [&](const auto& c) { return c && c->owns_output(output, data); }));
   }
@@ -118,18 +101,20 @@ Status PlanContext::Rep::find_context() {
 Status PlanContext::Rep::prepare(size_t i, const regie_tensor& t) {
   regie_tensor& v = views[i];
   v = t;
-  const std::string name = "input '" + set.ports->inputs[i].name + "'";
   const bool resize = choice.resize && choice.resize->input == i;
   if (!resize && !choice.padded) return {};
+  const std::string& name = set.ports->inputs[i].name;
   const uint64_t bytes = bytes_of(t.elem, {t.dims, static_cast<size_t>(t.rank)});
-  if (!is_dense(t)) return invalid_input(name + " has strides; copy it into a dense row-major tensor first");
+  if (!is_dense(t))
+    return invalid_input("input '" + name + "' has strides; copy it into a dense row-major tensor first");
   if (t.bytes < bytes || (!t.data && bytes))
-    return invalid_input(name + " takes " + std::to_string(bytes) + " bytes, but " +
+    return invalid_input("input '" + name + "' takes " + std::to_string(bytes) + " bytes, but " +
                          (t.data ? "only " + std::to_string(t.bytes) + " were given" : "has no data"));
   if (resize) {
     resized_dims = {t.dims[0], t.dims[1], choice.resize->height, choice.resize->width};
     v.bytes = bytes_of(t.elem, resized_dims);
-    REGIE_ASSIGN(std::byte* const to, resized[i].fit(v.bytes, name));
+    REGIE_TRY(resized[i].fit(v.bytes, "input", name));
+    std::byte* const to = resized[i].data.get();
     resize_planes(static_cast<const float*>(t.data), t.dims[0] * t.dims[1], t.dims[2], t.dims[3],
                   reinterpret_cast<float*>(to), choice.resize->height, choice.resize->width);
     v.dims = resized_dims.data();
@@ -142,7 +127,8 @@ Status PlanContext::Rep::prepare(size_t i, const regie_tensor& t) {
   if (std::equal(small.begin(), small.end(), large.begin())) return {};
   const uint64_t elem = elem_bytes(t.elem, 1);
   const uint64_t need = bytes_of(t.elem, large);
-  REGIE_ASSIGN(std::byte* const to, padded[i].fit(need, name));
+  REGIE_TRY(padded[i].fit(need, "input", name));
+  std::byte* const to = padded[i].data.get();
   pad_box(static_cast<const std::byte*>(v.data), small, to, large, elem);
   v.dims = large.data();
   v.data = to;
@@ -154,7 +140,7 @@ Status PlanContext::Rep::prepare(size_t i, const regie_tensor& t) {
 // `results[o]` is what the plan gave.
 Status PlanContext::Rep::crop(size_t o, regie_tensor* to) {
   const regie_tensor& whole = results[o];
-  const std::string name = "output '" + set.ports->outputs[o].name + "'";
+  const std::string& name = set.ports->outputs[o].name;
   std::vector<int64_t>& dims = cropped_dims[o];
   dims.assign(whole.dims, whole.dims + whole.rank);
   size_t first = dims.size();  // cropped axis
@@ -163,8 +149,8 @@ Status PlanContext::Rep::crop(size_t o, regie_tensor* to) {
     const int64_t size = choice.output_dims[o][d];
     if (size < 0 || size == dims[d]) continue;
     if (size > dims[d])
-      return invalid_input(name + " would have " + std::to_string(size) + " on axis " + std::to_string(d) +
-                           ", and the plan gives " + std::to_string(dims[d]) +
+      return invalid_input("output '" + name + "' would have " + std::to_string(size) + " on axis " +
+                           std::to_string(d) + ", and the plan gives " + std::to_string(dims[d]) +
                            ": it does not grow with the input");
     if (first != dims.size()) only_outermost = false;
     first = std::min(first, d);
@@ -174,14 +160,15 @@ Status PlanContext::Rep::crop(size_t o, regie_tensor* to) {
   for (size_t d = 0; d < first && d < dims.size(); ++d) only_outermost = only_outermost && dims[d] == 1;
   const uint64_t bytes = bytes_of(whole.elem, dims);
   if (to->data && to->bytes < bytes)
-    return invalid_input(name + " takes " + std::to_string(bytes) + " bytes, but there is room for " +
-                         std::to_string(to->bytes));
+    return invalid_input("output '" + name + "' takes " + std::to_string(bytes) +
+                         " bytes, but there is room for " + std::to_string(to->bytes));
   std::byte* data = static_cast<std::byte*>(to->data);
   if (!data && (first == dims.size() || only_outermost)) {
     data = static_cast<std::byte*>(whole.data);  // the start of it
   } else {
     if (!data) {
-      REGIE_ASSIGN(data, cropped[o].fit(bytes, name));
+      REGIE_TRY(cropped[o].fit(bytes, "output", name));
+      data = cropped[o].data.get();
     }
     copy_box(static_cast<const std::byte*>(whole.data), large, data, dims, elem_bytes(whole.elem, 1));
   }
@@ -249,8 +236,7 @@ RunStatistics PlanContext::statistics() const {
 
 std::string PlanContext::last_plan() const {
   const Rep& r = *rep_;
-  if (!r.last) return "";
-  return r.choice.plan == r.set.plans.size() ? "dynamic" : r.set.plan_text(r.choice.plan);
+  return r.last ? r.set.plan_text(r.choice.plan) : "";
 }
 
 }  // namespace regie

@@ -27,9 +27,8 @@ Result<Session*> PlanSession::session(size_t plan) {
   std::lock_guard lock(mutex_);
   std::shared_ptr<Session>& s = sessions_[plan];
   if (!s) {
-    const bool dynamic = plan == set_->plans.size();
-    const std::string text = dynamic ? "dynamic shapes" : set_->plan_text(plan);
-    auto made = Session::create(dynamic ? set_->dynamic : set_->plans[plan], plugins_, options_);
+    const std::string text = plan == set_->plans.size() ? "dynamic shapes" : set_->plan_text(plan);
+    auto made = Session::create(set_->plan(plan), plugins_, options_);
     if (!made.ok()) return std::move(made).status().while_doing("making the plan for " + text + " ready");
     s = std::move(made).value();
     log(REGIE_LOG_INFO, "shapes", set_->ports->name + ": the plan for " + text + " is made ready");

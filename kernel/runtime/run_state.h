@@ -11,13 +11,15 @@
 
 namespace regie {
 
-// Output memory that the context owns, for callers who give none.
+// Memory that the context owns: of outputs, for callers who give none, and of inputs that it changes.
 struct OutputMemory {
   struct Free {
     void operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{64}); }
   };
   std::unique_ptr<std::byte, Free> data;
   uint64_t bytes = 0;
+  // Grows, never shrinks. `kind` and `name` say whose it is: "output", "y".
+  Status fit(uint64_t need, const char* kind, const std::string& name);
 };
 
 bool is_dense(const regie_tensor& t);  // row-major

@@ -223,8 +223,10 @@ class Shapes(unittest.TestCase):
         self.assertEqual(model.statistics["shapes_prepared"], 3)
 
 
-@unittest.skipIf(COMMAND is None, "the command line was not given")
 class CommandLine(unittest.TestCase):
+    def setUp(self):
+        self.assertIsNotNone(COMMAND, "the regie command line is to be given as the first argument: test_shapes.py build/dev/bin/regie")
+
     def run_command(self, *arguments, code=0, **environment):
         done = subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True, env={**os.environ, **environment})
         self.assertEqual(done.returncode, code, done.stderr)
