@@ -56,30 +56,17 @@ def block_size(milliseconds, seconds):
     return max(3, min(500, int(seconds * 1000 / max(1e-3, milliseconds))))
 
 
-def visit(args, path, shapes, threads, problems):
-    """Every shape, new and once more: worst distance, and the first run and the median of the later ones of each."""
-    model = onnx.load(path)
-    names = [o.name for o in model.graph.output]
-    session = dynamic.reference(str(path))
+def visit(args, path, shapes, threads):
+    """Lines about what is wrong, the worst distance, and the first run and the median of the later ones of each shape."""
     made = dynamic.compiled(args.regie, path, args.work / "dynamic.rgm", "--threads", threads)
-    worst, seen, taken = 0.0, [], []
+    taken = []
     with dynamic.Running(args.regie, made, threads, args.work) as running:
-        for shape in shapes:
-            arrays = dynamic.inputs_at(model, shape)
-            got, first = running.run(arrays, 1)
-            _, later = running.again(max(3, min(15, int(150 / max(0.1, first[0])))))
-            seen.append(got)
-            taken.append((first[0], statistics.median(later)))
-            for name, a, b in zip(names, got, session.run(names, arrays), strict=True):
-                problem, ratio = dynamic.difference(a, b)
-                worst = max(worst, ratio)
-                if problem:
-                    problems.append(f"{shape}: {name} {problem}")
-        for shape, first in zip(shapes, seen, strict=True):
-            again, _ = running.run(dynamic.inputs_at(model, shape), 1)
-            if not all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(again, first, strict=True)):
-                problems.append(f"{shape}: the second run gives something else")
-    return worst, taken
+        def later(first):
+            _, runs = running.again(max(3, min(15, int(150 / max(0.1, first)))))
+            taken.append((first, statistics.median(runs)))
+
+        problems, worst = dynamic.visit(running, path, shapes, later)
+    return problems, worst, taken
 
 
 def beside_static(args, path, shape, threads):
@@ -132,8 +119,7 @@ def main():
         path = file_of(name, args)
         shapes = dynamic.shapes_of(name, args.shapes, args.seed)
         for threads in map(int, args.threads.split(",")):
-            problems = []
-            worst, taken = visit(args, path, shapes, threads, problems)
+            problems, worst, taken = visit(args, path, shapes, threads)
             parts = [(first / max(LIMITS["first"] * p50, LIMITS["first_ms"]), first, p50) for first, p50 in taken[1:]]
             part, first, p50 = max(parts)
             random = np.random.default_rng(args.seed)

@@ -6,6 +6,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "e2e/bad_input.h"
 #include "model/file.h"
 #include "regie_test_paths.h"
 #include "support/process.h"
@@ -13,7 +14,6 @@
 namespace regie::test {
 namespace {
 
-const std::string kDigits = std::string(REGIE_TEST_MODELS_DIR) + "/digits/digits.onnx";
 const std::string kImage = std::string(REGIE_TEST_MODELS_DIR) + "/digits/digit_3.npy";
 
 // A well-made model to spoil.
@@ -26,26 +26,6 @@ const std::string& good_rgm() {
     return p;
   }();
   return path;
-}
-
-struct Case {
-  std::string name;
-  // Prepares files in the scratch folder and gives the arguments. "OUT" in them is replaced by a path that
-  // must not exist afterwards.
-  std::function<std::string(Scratch&)> arguments;
-  std::vector<std::string> says;
-};
-
-std::string compile_pipeline(Scratch& s, const std::string& toml) {
-  return "compile " + shell_word(kDigits) + " -o OUT --pipeline " + shell_word(s.write("p.toml", toml));
-}
-
-std::string stage(const std::string& passes) {
-  return "schema = 1\nname = \"p\"\n[[stage]]\nname = \"only\"\npasses = [" + passes + "]\n";
-}
-
-std::string forced(const std::string& what) {
-  return "schema = 1\nname = \"p\"\nextends = \"default\"\n[[force]]\n" + what;
 }
 
 std::vector<Case> cases() {
@@ -119,72 +99,6 @@ std::vector<Case> cases() {
       {"threads that are no number",
        [](Scratch&) { return "compile " + shell_word(kDigits) + " -o OUT --threads many"; },
        {"many"}},
-      {"pipeline: unknown key",
-       [](Scratch& s) {
-         return compile_pipeline(s, "schema = 1\nname = \"p\"\nrepaet = 1\n" + stage("").substr(22));
-       },
-       {"p.toml:3", "repaet"}},
-      {"pipeline: unknown pass",
-       [](Scratch& s) { return compile_pipeline(s, stage("\"fold-constant\"")); },
-       {"p.toml:5", "fold-constant", "fold-constants"}},
-      {"pipeline: impossible order",
-       [](Scratch& s) { return compile_pipeline(s, stage("\"infer-shapes\", \"plan-packed\"")); },
-       {"plan-packed", "scheduled"}},
-      {"pipeline: not to the end",
-       [](Scratch& s) { return compile_pipeline(s, stage("\"infer-shapes\"")); },
-       {"placed"}},
-      {"pipeline: newer schema",
-       [](Scratch& s) { return compile_pipeline(s, "schema = 99\nname = \"p\"\n"); },
-       {"p.toml", "99"}},
-      {"pipeline: no TOML", [](Scratch& s) { return compile_pipeline(s, "schema = = 1\n"); }, {"p.toml:1"}},
-      {"pipeline: a choice that is not offered",
-       [](Scratch&) { return "compile " + shell_word(kDigits) + " -o OUT --set placement=gready"; },
-       {"--set placement", "cost, greedy", "gready"}},
-      {"pipeline: a setting that is no choice",
-       [](Scratch&) { return "compile " + shell_word(kDigits) + " -o OUT --set placemnt=greedy"; },
-       {"pass.option=value", "placement", "placemnt"}},
-      {"pipeline: a default that is none of the values",
-       [](Scratch& s) {
-         return compile_pipeline(s, stage("{ choose = \"x\", default = \"a\", b = \"remove-dead\" }"));
-       },
-       {"p.toml:5", "'a'"}},
-      {"pipeline: an engine that the target does not have",
-       [](Scratch& s) { return compile_pipeline(s, forced("engine = \"cpo\"\noperator = \"Softmax\"\n")); },
-       {"p.toml:4", "'cpo'", "'cpu'"}},
-      {"pipeline: a node that is not there",
-       [](Scratch& s) { return compile_pipeline(s, forced("engine = \"cpu\"\nnode = \"conv77\"\n")); },
-       {"p.toml:4", "'conv77'"}},
-      {"pipeline: an operator that nobody knows",
-       [](Scratch& s) { return compile_pipeline(s, forced("engine = \"cpu\"\noperator = \"Sigmoyd\"\n")); },
-       {"p.toml:4", "'Sigmoyd'", "'Sigmoid'"}},
-      {"pipeline: forced by node and operator",
-       [](Scratch& s) {
-         return compile_pipeline(s, forced("engine = \"cpu\"\nnode = \"a\"\noperator = \"Softmax\"\n"));
-       },
-       {"p.toml:4", "one of them"}},
-      {"pipeline: extends itself",
-       [](Scratch& s) {
-         return compile_pipeline(s, "schema = 1\nname = \"p\"\nextends = \"" + s.path("p.toml") + "\"\n");
-       },
-       {"p.toml"}},
-      {"pipeline: change after the schedule",
-       [](Scratch& s) {
-         return compile_pipeline(s,
-                                 "schema = 1\nname = \"p\"\nextends = \"unoptimised\"\n[[stage]]\nname = "
-                                 "\"late\"\nafter = \"schedule\"\npasses = [\"remove-dead\"]\n");
-       },
-       {"remove-dead", "scheduled"}},
-      {"pipeline: fusion after the plan",
-       [](Scratch& s) {
-         return compile_pipeline(s,
-                                 "schema = 1\nname = \"p\"\nextends = \"default\"\n[[stage]]\nname = "
-                                 "\"late\"\nafter = \"plan\"\npasses = [{ pass = \"apply-rules\", rules = "
-                                 "[\"conv\"] }]\n");
-       },
-       {"apply-rules", "placed"}},
-      {"pipeline and no optimisation",
-       [](Scratch&) { return "compile " + shell_word(kDigits) + " -o OUT --no-optimise --pipeline default"; },
-       {"pipeline", "not both"}},
       {"absent plug-in folder",
        [](Scratch& s) {
          return "compile " + shell_word(kDigits) + " -o OUT --plugin-path " + shell_word(s.path("none"));
@@ -382,22 +296,8 @@ std::vector<Case> cases() {
 TEST(BadInput, IsRefusedWithWordsThatHelp) {
   size_t from_onnx = 0;
   for (const Case& c : cases()) {
-    SCOPED_TRACE(c.name);
     from_onnx += c.name.starts_with("onnx: ");
-    Scratch scratch;
-    std::string arguments = c.arguments(scratch), out = scratch.path("out.rgm");
-    size_t before =
-        static_cast<size_t>(std::distance(std::filesystem::directory_iterator(scratch.path()), {}));
-    if (size_t at = arguments.find("OUT"); at != std::string::npos) arguments.replace(at, 3, shell_word(out));
-    ProcessResult r = run_regie(arguments);
-    EXPECT_EQ(r.exit_code, 2) << r.out << r.err;
-    for (const std::string& word : c.says)
-      EXPECT_NE(r.err.find(word), std::string::npos) << "no '" << word << "' in: " << r.err;
-    EXPECT_FALSE(std::filesystem::exists(out)) << "a model was written all the same";
-    EXPECT_EQ(static_cast<size_t>(std::distance(std::filesystem::directory_iterator(scratch.path()), {})),
-              before)
-        << "something was left behind";
-    EXPECT_EQ(r.err.find("terminate called"), std::string::npos);
+    expect_refused(c);
   }
   EXPECT_GE(from_onnx, 15u) << "tests/models/bad/make.py made too few models";
 }

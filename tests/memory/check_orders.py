@@ -13,6 +13,7 @@ import onnx
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "bench"))
+import memory  # noqa: E402
 import order  # noqa: E402
 
 regie, work = sys.argv[1], pathlib.Path(sys.argv[2])
@@ -30,20 +31,9 @@ def call(*arguments):
 def live_and_end(plan):
     """The greatest sum of bytes alive at one step and the greatest end, of rows checked for overlaps."""
     with open(plan, newline="") as file:
-        rows = [{k: int(r[k]) for k in ("lower", "upper", "size", "offset")} for r in csv.DictReader(file) if int(r["size"])]
-    steps = {}
-    for r in rows:
-        steps[r["lower"]] = steps.get(r["lower"], 0) + r["size"]
-        steps[r["upper"]] = steps.get(r["upper"], 0) - r["size"]
-    live = most = 0
-    for step in sorted(steps):
-        live += steps[step]
-        most = max(most, live)
-    for i, a in enumerate(rows):
-        for b in rows[i + 1:]:
-            apart = a["upper"] <= b["lower"] or b["upper"] <= a["lower"]
-            assert apart or a["offset"] + a["size"] <= b["offset"] or b["offset"] + b["size"] <= a["offset"], (a, b)
-    return most, max(r["offset"] + r["size"] for r in rows)
+        rows = [{"id": r["id"], **{k: int(r[k]) for k in ("lower", "upper", "size", "offset")}} for r in csv.DictReader(file)]
+    end, live = memory.judge(rows, rows)
+    return live, end
 
 
 in_order = work / "in-order.toml"

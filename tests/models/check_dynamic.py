@@ -11,35 +11,16 @@ import pathlib
 import sys
 import time
 
-import numpy as np
-import onnx
-
 import dynamic
 
 
 def check(regie, path, work, shapes, threads):
     """Lines about what is wrong, and the worst distance as a part of the bound."""
-    model = onnx.load(path)
-    names = [o.name for o in model.graph.output]
-    session = dynamic.reference(str(path))
     made = dynamic.compiled(regie, path, work / f"{path.stem}.rgm", "--threads", threads)
-    problems, worst, seen = [], 0.0, []
     with dynamic.Running(regie, made, threads, work) as running:
-        for shape in shapes:
-            arrays = dynamic.inputs_at(model, shape)
-            got, _ = running.run(arrays, 1)
-            seen.append(got)
-            for name, a, b in zip(names, got, session.run(names, arrays), strict=True):
-                problem, ratio = dynamic.difference(a, b)
-                worst = max(worst, ratio)
-                if problem:
-                    problems.append(f"{shape}: {name} {problem}")
-        for shape, first in zip(shapes, seen, strict=True):
-            again, _ = running.run(dynamic.inputs_at(model, shape), 1)
-            if not all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(again, first, strict=True)):
-                problems.append(f"{shape}: the second run gives something else")
+        found = dynamic.visit(running, path, shapes)
     made.unlink()
-    return problems, worst
+    return found
 
 
 def main():

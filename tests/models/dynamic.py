@@ -168,6 +168,31 @@ class Running:
         self.process.wait()
 
 
+def visit(running, path, shapes, new=None):
+    """Runs every shape, new, and once more when all others were: lines about what is wrong beside ONNX Runtime or the second
+    time, and the worst distance as a part of the bound. `new` gets the milliseconds of each first run, right after it."""
+    model = onnx.load(path)
+    names = [o.name for o in model.graph.output]
+    session = reference(str(path))
+    problems, worst, seen = [], 0.0, []
+    for shape in shapes:
+        arrays = inputs_at(model, shape)
+        got, taken = running.run(arrays, 1)
+        if new:
+            new(taken[0])
+        seen.append(got)
+        for name, a, b in zip(names, got, session.run(names, arrays), strict=True):
+            problem, ratio = difference(a, b)
+            worst = max(worst, ratio)
+            if problem:
+                problems.append(f"{shape}: {name} {problem}")
+    for shape, first in zip(shapes, seen, strict=True):
+        again, _ = running.run(inputs_at(model, shape), 1)
+        if not all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(again, first, strict=True)):
+            problems.append(f"{shape}: the second run gives something else")
+    return problems, worst
+
+
 def serve(model, threads, given, results):
     import time
 

@@ -8,6 +8,7 @@ that differs.
 import argparse
 import json
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -15,7 +16,9 @@ import numpy as np
 import onnxruntime as ort
 from onnx import helper
 
-from common import model, run
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
+from common import model, run  # noqa: E402
+from order import IN_ORDER  # noqa: E402
 
 ort.set_default_logger_severity(4)
 
@@ -80,19 +83,6 @@ class Graph:
         self.outputs = [n for n in made if n not in read or self.random.random() < 0.03]
         used = read | set(self.outputs)
         self.inputs = {n: a for n, a in self.inputs.items() if n in used}
-
-
-IN_ORDER = """schema = 1
-name = "in-order"
-extends = "default"
-[[remove]]
-from = "schedule"
-passes = ["schedule-for-memory"]
-[[insert]]
-into = "schedule"
-after = "alias-in-place"
-passes = [{ pass = "schedule-in-order", overwrite = 1 }]
-"""
 
 
 def bound(regie, path, arguments):

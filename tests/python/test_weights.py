@@ -9,7 +9,6 @@ import tempfile
 import unittest
 
 import numpy as np
-import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import regie

@@ -1,4 +1,4 @@
-// The default placer, through its C table, with engines whose answers the test makes up.
+// Placing by priority, through the C table, with engines whose answers the test makes up.
 #include <gtest/gtest.h>
 
 #include "support/placement.h"

@@ -5,10 +5,6 @@
 
 namespace regie::onnx {
 
-namespace {
-constexpr const char* kBranches[2] = {"then_branch", "else_branch"};
-}
-
 std::optional<bool> Builder::known_condition(uint32_t id) const {
   if (id == REGIE_NONE) return std::nullopt;
   const regie_value& v = value(id);
@@ -76,6 +72,25 @@ void Builder::take_branch(Scope* scope, uint32_t node_index, const Body& body, s
   bind(scope, ref, results);
 }
 
+// Types as they stand now.
+bool Builder::capture(const Scope& scope, std::string_view name, Captures* to) const {
+  const uint32_t v = scope.find(name);
+  if (is_sequence(v)) return false;
+  if (v == REGIE_NONE)
+    context_.invalid("input " + quoted(name) + " is a value that nothing in the model makes");
+  if (is_constant(v) || std::find(to->names.begin(), to->names.end(), name) != to->names.end()) return true;
+  regie_type type = value(v).type;
+  if (type.rank < 0)
+    context_.unsupported("the shape of the captured value " + quoted(name) + " is not known");
+  to->names.push_back(name);
+  to->values.push_back(v);
+  to->dims.emplace_back(type.dims, type.dims + type.rank);
+  type.dims = to->dims.back().data();
+  to->types.push_back(type);
+  to->labels.push_back(sdk::str(name));
+  return true;
+}
+
 // Both branches get all captures as arguments, in one order; constants of the graphs around them are read
 // directly. A branch that cannot be at these shapes need not be taken; where branches give values of other
 // ranks, the If is to be split.
@@ -83,39 +98,22 @@ std::vector<uint32_t> Builder::branches(Scope* scope, uint32_t node_index, const
                                         std::vector<uint32_t>* operands) {
   const NodeRef& ref = body.nodes[node_index];
   const std::array<const Body*, 2> branches = bodies(ref, node_index, body);
-  std::vector<std::string_view> captures;
+  Captures captures;
   for (const Body* branch : branches)
-    for (std::string_view name : branch->captures) {
-      const uint32_t v = scope->find(name);
-      if (is_sequence(v))
+    for (std::string_view name : branch->captures)
+      if (!capture(*scope, name, &captures))
         context_.unsupported("its branch reads the sequence " + quoted(name) +
                              "; sequences do not enter branches");
-      if (is_constant(v) || std::find(captures.begin(), captures.end(), name) != captures.end()) continue;
-      captures.push_back(name);
-      operands->push_back(v);
-    }
-  // Types as they stand now; the dimensions are copied, as the host's belong to it.
-  std::vector<regie_type> types;
-  std::vector<std::vector<regie_dim>> dims;
-  std::vector<regie_str> names;
-  for (size_t i = 0; i < captures.size(); ++i) {
-    regie_type type = value((*operands)[i + 1]).type;
-    if (type.rank < 0)
-      context_.unsupported("the shape of the captured value " + quoted(captures[i]) + " is not known");
-    dims.emplace_back(type.dims, type.dims + type.rank);
-    type.dims = dims.back().data();
-    types.push_back(type);
-    names.push_back(sdk::str(captures[i]));
-  }
+  operands->insert(operands->end(), captures.values.begin(), captures.values.end());
 
   const uint32_t condition = operands->at(0);
   std::vector<uint32_t> regions, results[2];
   for (size_t which = 0; which < 2; ++which) {
     const bool can_be = possible([&] {
-      std::vector<uint32_t> args(captures.size());
-      regions.push_back(open_region(kBranches[which], types, names, args.data()));
+      std::vector<uint32_t> args(captures.names.size());
+      regions.push_back(open_region(kBranches[which], captures.types, captures.labels, args.data()));
       Scope inner{scope, {}};
-      for (size_t i = 0; i < captures.size(); ++i) inner.values.emplace(captures[i], args[i]);
+      for (size_t i = 0; i < args.size(); ++i) inner.values.emplace(captures.names[i], args[i]);
       build(*branches[which], &inner);
       for (const wire::ValueInfo& v : branches[which]->proto->output()) {
         results[which].push_back(inner.find(v.name()));

@@ -40,6 +40,9 @@ struct Scope {
   }
 };
 
+// The attributes of an If.
+inline constexpr const char* kBranches[2] = {"then_branch", "else_branch"};
+
 // The model's name of an operator: "Conv", "com.foo.Bar".
 std::string full_name(const wire::Node& node);
 
@@ -103,25 +106,32 @@ class Builder {
   bool known_extension(const wire::Node& node) const;
   // Whether what this builds can be; if not, all regions that it has opened are thrown away. What the host
   // says is of types and shapes; what the file itself has wrong is said at once, but where a rank is only
-  // tried
-  // (`own_words`).
+  // tried (`own_words`).
   template <class F>
   bool possible(F&& build, bool own_words = false);
   std::array<const Body*, 2> bodies(const NodeRef& ref, uint32_t node_index, const Body& body);
   void translate(Scope* scope, uint32_t index, const Body& body);
   void initializers(const Body& body, Scope* scope);
 
+  // What branches read of the graphs around them, constants aside.
+  struct Captures {
+    std::vector<std::string_view> names;
+    std::vector<uint32_t> values;
+    std::vector<regie_type> types;
+    std::vector<std::vector<regie_dim>> dims;  // of the types: the host's belong to it
+    std::vector<regie_str> labels;
+  };
+  bool capture(const Scope& scope, std::string_view name, Captures* to) const;  // false: a sequence
+
   // ranks.cpp
   struct Rest;
   struct Place;
-  struct Captures;
   struct Split {
     size_t lower;  // the branch that is read if only one can be
     uint32_t condition;
     std::string why;              // the other one is not
     std::optional<size_t> taken;  // known to be
   };
-  bool capture(const Scope& scope, std::string_view name, Captures* to) const;  // false: a sequence
   void read_all(const Body& body, Scope* scope);
   // Gives what `place` wants.
   std::vector<uint32_t> read_nodes(const Body& body, Scope* scope, std::span<const uint32_t> nodes,

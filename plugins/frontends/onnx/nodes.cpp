@@ -72,10 +72,47 @@ class NodeTranslation final : public Translation {
     finish("Loop", loop.operands, {Attribute::integer("carried", loop.carried)}, {loop.region}, loop.results);
   }
   void finish_scan() override {
-    if (opset < 9) return finish_scan_of_8();
     const std::vector<uint32_t> results = scan_results(operands, true);
     for (size_t i = 0; i < results.size(); ++i)
       if (results[i] != REGIE_NONE) builder_.bind(scope_, ref.node->output(static_cast<int>(i)), results[i]);
+  }
+  // Everything has an axis of batches in front, and each batch is scanned on its own.
+  void finish_scan_of_8() override {
+    constexpr int64_t kMostBatches = 64;
+    if (operand(0) != REGIE_NONE)
+      context.unsupported(
+          "a Scan of operator set 8 with lengths of sequences is not supported; convert the model to "
+          "operator set 9 or later");
+    if (operands.size() < 2) context.invalid("nothing is scanned");
+    const Type first = type(operands.back());
+    const int64_t batches = first.rank > 0 ? first.dims[0] : -1;
+    if (batches < 1 || batches > kMostBatches)
+      context.unsupported("a Scan of operator set 8 needs a known number of batches, up to " +
+                          std::to_string(kMostBatches) + "; convert the model to operator set 9 or later");
+    if (auto directions = attributes.take_integers("directions"))
+      attributes.add(Attribute::list("scan_input_directions", *directions));
+    const Attributes kept = attributes;
+    std::vector<std::vector<uint32_t>> parts;  // by output
+    for (int64_t batch = 0; batch < batches; ++batch) {
+      attributes = kept;
+      std::vector<uint32_t> in;
+      for (size_t i = 1; i < operands.size(); ++i)
+        in.push_back(make("Gather", {operands[i], constant(integer(batch), "batch")},
+                          {Attribute::integer("axis", 0)}));
+      const std::vector<uint32_t> results = scan_results(in, false);
+      parts.resize(results.size());
+      for (size_t i = 0; i < results.size(); ++i)
+        if (results[i] != REGIE_NONE)
+          parts[i].push_back(make("Unsqueeze", {results[i], constant(integers({0}), "batches")}, {}));
+    }
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (parts[i].empty()) continue;
+      const std::string& name = ref.node->output(static_cast<int>(i));
+      uint32_t whole = REGIE_NONE;
+      builder_.node("Concat", ref, parts[i], {Attribute::integer("axis", 0)}, {}, {sdk::str(name)}, {0},
+                    &whole);
+      builder_.bind(scope_, name, whole);
+    }
   }
   void finish_constant() override {
     if (ref.node->output_size() != 1 || ref.node->output(0).empty())
@@ -118,45 +155,6 @@ class NodeTranslation final : public Translation {
       builder_.node(last->op, ref, last->in, last->attributes, {}, {given}, {0}, &results[i]);
     }
     return results;
-  }
-
-  // Everything has an axis of batches in front, and each batch is scanned on its own.
-  void finish_scan_of_8() {
-    constexpr int64_t kMostBatches = 64;
-    if (operand(0) != REGIE_NONE)
-      context.unsupported(
-          "a Scan of operator set 8 with lengths of sequences is not supported; convert the model to "
-          "operator set 9 or later");
-    if (operands.size() < 2) context.invalid("nothing is scanned");
-    const Type first = type(operands.back());
-    const int64_t batches = first.rank > 0 ? first.dims[0] : -1;
-    if (batches < 1 || batches > kMostBatches)
-      context.unsupported("a Scan of operator set 8 needs a known number of batches, up to " +
-                          std::to_string(kMostBatches) + "; convert the model to operator set 9 or later");
-    if (auto directions = attributes.take_integers("directions"))
-      attributes.add(Attribute::list("scan_input_directions", *directions));
-    const Attributes kept = attributes;
-    std::vector<std::vector<uint32_t>> parts;  // by output
-    for (int64_t batch = 0; batch < batches; ++batch) {
-      attributes = kept;
-      std::vector<uint32_t> in;
-      for (size_t i = 1; i < operands.size(); ++i)
-        in.push_back(make("Gather", {operands[i], constant(integer(batch), "batch")},
-                          {Attribute::integer("axis", 0)}));
-      const std::vector<uint32_t> results = scan_results(in, false);
-      parts.resize(results.size());
-      for (size_t i = 0; i < results.size(); ++i)
-        if (results[i] != REGIE_NONE)
-          parts[i].push_back(make("Unsqueeze", {results[i], constant(integers({0}), "batches")}, {}));
-    }
-    for (size_t i = 0; i < parts.size(); ++i) {
-      if (parts[i].empty()) continue;
-      const std::string& name = ref.node->output(static_cast<int>(i));
-      uint32_t whole = REGIE_NONE;
-      builder_.node("Concat", ref, parts[i], {Attribute::integer("axis", 0)}, {}, {sdk::str(name)}, {0},
-                    &whole);
-      builder_.bind(scope_, name, whole);
-    }
   }
 
   void finish(std::string_view op, const std::vector<uint32_t>& in, const std::vector<Attribute>& attrs,

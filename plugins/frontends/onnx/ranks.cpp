@@ -34,32 +34,6 @@ struct Builder::Place {
   const Scope* floor = nullptr;  // of the region that is open; NULL: nothing is split
 };
 
-struct Builder::Captures {
-  std::vector<std::string_view> names;
-  std::vector<uint32_t> values;
-  std::vector<regie_type> types;
-  std::vector<std::vector<regie_dim>> dims;  // of the types: the host's belong to it
-  std::vector<regie_str> labels;
-};
-
-bool Builder::capture(const Scope& scope, std::string_view name, Captures* to) const {
-  const uint32_t v = scope.find(name);
-  if (is_sequence(v)) return false;
-  if (v == REGIE_NONE)
-    context_.invalid("input " + quoted(name) + " is a value that nothing in the model makes");
-  if (is_constant(v) || std::find(to->names.begin(), to->names.end(), name) != to->names.end()) return true;
-  regie_type type = value(v).type;
-  if (type.rank < 0)
-    context_.unsupported("the shape of the captured value " + quoted(name) + " is not known");
-  to->names.push_back(name);
-  to->values.push_back(v);
-  to->dims.emplace_back(type.dims, type.dims + type.rank);
-  type.dims = to->dims.back().data();
-  to->types.push_back(type);
-  to->labels.push_back(sdk::str(name));
-  return true;
-}
-
 namespace {
 
 // All names that node `i` of the body reads, those of its subgraphs included.
@@ -195,8 +169,7 @@ std::vector<uint32_t> Builder::split(const Body& body, Scope* scope, uint32_t no
     return possible(
         [&] {
           std::vector<uint32_t> args(captures.names.size());
-          regions[which] = open_region(which == 0 ? "then_branch" : "else_branch", captures.types,
-                                       captures.labels, args.data());
+          regions[which] = open_region(kBranches[which], captures.types, captures.labels, args.data());
           Scope bound{scope, {}};
           for (size_t i = 0; i < args.size(); ++i) bound.values.emplace(captures.names[i], args[i]);
           Scope inner{&bound, {}};

@@ -391,7 +391,7 @@ void constant(Translation& t) { t.finish_constant(); }
 
 void branches(Translation& t) { t.finish_if(); }
 void loop(Translation& t) { t.finish_loop(); }
-void scan_of_8(Translation& t) { t.finish_scan(); }
+void scan_of_8(Translation& t) { t.finish_scan_of_8(); }
 void scan(Translation& t) { t.finish_scan(); }
 
 }  // namespace regie::onnx
