@@ -185,10 +185,7 @@ TEST(Aicore, Products) {
 }
 
 TEST(Aicore, Attention) {
-  const int64_t count = shapes(60);
-  for (int64_t i = 0; i < count && !HasFailure(); ++i) {
-    const uint64_t seed = static_cast<uint64_t>(21000 + i);
-    Random random(seed);
+  for_seeds(60, 21000, [](uint64_t seed, Random& random) {
     const Chip chip = any_chip(random);
     const int64_t batch = pick(random, 1, 6), rows = pick(random, 1, 70), keys = pick(random, 1, 90),
                   depth = pick(random, 1, 70), width = pick(random, 1, 70), mask = pick(random, 0, 2);
@@ -243,7 +240,7 @@ TEST(Aicore, Attention) {
     } catch (const regie::sdk::Failure& f) {
       ADD_FAILURE() << f.message;
     }
-  }
+  });
 }
 
 }  // namespace

@@ -331,6 +331,16 @@ int64_t shapes(int64_t quick) {
   return given ? std::atoll(given) : quick;
 }
 
+void for_seeds(int64_t quick, uint64_t first,
+               const std::function<void(uint64_t seed, Random& random)>& body) {
+  const int64_t count = shapes(quick);
+  for (int64_t i = 0; i < count && !testing::Test::HasFailure(); ++i) {
+    const uint64_t seed = first + static_cast<uint64_t>(i);
+    Random random(seed);
+    body(seed, random);
+  }
+}
+
 void expect_close(const std::vector<double>& got, const std::vector<double>& expected, double tolerance,
                   const std::string& what) {
   ASSERT_EQ(got.size(), expected.size()) << what;
