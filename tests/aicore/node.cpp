@@ -11,7 +11,7 @@
 #include "half.h"
 #include "regie/tile/codec.h"
 #include "regie/tile/verify.h"
-#include "tile_machine.h"
+#include "target_machine.h"
 
 namespace aicore::test {
 
@@ -37,24 +37,9 @@ std::vector<char> bytes_of(const std::vector<double>& values, regie_elem elem) {
 }
 
 simulator::TileMachine machine_of(const Chip& chip) {
-  const auto& h = chip.hardware;
-  simulator::TileMachine m;
+  simulator::TileMachine m = simulator::machine_of(chip.hardware);
   m.cores = chip.cores;
   m.chip = chip.sizes;
-  m.clock_ghz = h.core_mhz / 1000;
-  m.l1_to_l0a = h.l1_to_l0a;
-  m.l1_to_l0b = h.l1_to_l0b;
-  m.l1_to_ub = h.l1_to_ub;
-  m.l0c_to_ub = h.l0c_to_ub;
-  m.ub_to_l1 = h.ub_to_l1;
-  m.vector_bytes = h.vector_bytes;
-  m.vector_units = h.vector_units;
-  m.cube_efficiency = h.cube_efficiency;
-  m.vector_efficiency = h.vector_efficiency;
-  m.slow_passes = h.slow_passes;
-  m.startup = {h.load_start, h.move_start, h.cube_start, h.vector_start, h.store_start};
-  m.flag_cycles = h.flag_cycles;
-  m.barrier_cycles = h.barrier_cycles;
   return m;
 }
 
