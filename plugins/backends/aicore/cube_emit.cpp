@@ -51,11 +51,7 @@ void Emitter::emit() {
   const int inner = t_.turns_m > 1 ? 2 : t_.turns_group > 1 ? 1 : t_.turns_batch > 1 ? 0 : 3;
   Turn turn;
   nest(0, inner, turn);
-  for (std::optional<Channel>* c : {&unit_, &panel_, &left_ready_, &right_unit_, &right_panel_, &right_ready_,
-                                    &l0_, &sums_, &addend_, &results_})
-    if (*c) {
-      if (c == &right_ready_ && t_.resident) (*c)->end_read(0);
-    }
+  if (t_.resident) right_ready_->end_read(0);
   for (std::optional<Channel>* c : {&unit_, &panel_, &left_ready_, &right_unit_, &right_panel_, &right_ready_,
                                     &l0_, &sums_, &addend_, &results_})
     if (*c) (*c)->close();
@@ -89,20 +85,14 @@ void Emitter::clear() {
     zero(t_.ub_bias, round_up(static_cast<int64_t>(p_.epilogue.bias_count), 16) * 4 + t_.columns * 64);
     cleared = true;
   }
-  if (cleared) {
-    const int64_t id = flags_.take(kVector, kLoad, 1);
-    b_.set(kVector, kLoad, id);
-    b_.wait(kVector, kLoad, id);
-  }
+  if (cleared) hand_over(b_, flags_, kVector, kLoad);
 }
 
 void Emitter::load_bias() {
   if (bias_ == REGIE_NONE) return;
   const int64_t n = static_cast<int64_t>(p_.epilogue.bias_count);
   b_.copy(ub(es_ == 2 ? t_.ub_bias_load : t_.ub_bias), gm(bias_, 0), n * es_);
-  const int64_t id = flags_.take(kLoad, kVector, 1);
-  b_.set(kLoad, kVector, id);
-  b_.wait(kLoad, kVector, id);
+  hand_over(b_, flags_, kLoad, kVector);
   if (es_ == 2)
     b_.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(t_.ub_bias), ub(t_.ub_bias_load), n);
 }

@@ -22,7 +22,6 @@ class Emitter {
  private:
   struct Turn {
     Expr at[3] = {0, 0, 0};  // batch, group, row tile of this core
-    Expr left_slot = 0;
   };
 
   // What there is.

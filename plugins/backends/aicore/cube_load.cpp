@@ -80,8 +80,7 @@ void Emitter::load_map(const Turn& turn, const Expr& slot) {
     panel_->begin_write(s);
     const Expr panel = s * (32 * P) + t_.ub_panel;
     b_.transpose(ub(panel), ub(half), 32, P * 2, {P / 16, 512, 32});
-    if (es_ == 4) unit_->end_read(s);
-    if (es_ == 2) unit_->end_read(s);
+    unit_->end_read(s);
     panel_->end_write(s);
     panel_->begin_read(s);
     b_.copy(l1(slot * t_.left_bytes + t_.l1_left + c1 * t_.plane + chunk * (32 * P)), ub(panel), 32 * P);

@@ -176,9 +176,7 @@ Program Writer::write() const {
   if (ragged) {
     for (uint32_t o : code_.operands)
       b.fill(ub(load_at[o]), REGIE_TILE_F32, scalar(0), 2 * load_bytes[o] / 4);
-    const int64_t id = flags.take(REGIE_TILE_VECTOR, REGIE_TILE_LOAD, 1);
-    b.set(REGIE_TILE_VECTOR, REGIE_TILE_LOAD, id);
-    b.wait(REGIE_TILE_VECTOR, REGIE_TILE_LOAD, id);
+    hand_over(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_LOAD);
   }
   std::optional<Channel> in;
   if (!code_.operands.empty()) in.emplace(b, flags, REGIE_TILE_LOAD, REGIE_TILE_VECTOR, 2);

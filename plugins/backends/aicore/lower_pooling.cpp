@@ -114,9 +114,7 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
   Flags flags;
   if (p.channels % 16 || (t.window * p.width) % 16) {
     b.fill(ub(t.load), f32, scalar(0), 2 * 16 * P * s / 4);
-    const int64_t id = flags.take(REGIE_TILE_VECTOR, REGIE_TILE_LOAD, 1);
-    b.set(REGIE_TILE_VECTOR, REGIE_TILE_LOAD, id);
-    b.wait(REGIE_TILE_VECTOR, REGIE_TILE_LOAD, id);
+    hand_over(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_LOAD);
   }
   Channel loaded(b, flags, REGIE_TILE_LOAD, REGIE_TILE_VECTOR, 2),
       panel(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_STORE, 2),

@@ -95,9 +95,7 @@ void emit_rows(const Rows& p, const RowsCut& c, Builder& b, const RowsBuffers& g
   if (p.scale != REGIE_NONE || p.bias != REGIE_NONE) {
     if (p.scale != REGIE_NONE) b.copy(ub(s == 2 ? x.narrow : x.scale), gm(scale, 0), w * s);
     if (p.bias != REGIE_NONE) b.copy(ub(s == 2 ? x.narrow + c.pitch * 2 : x.bias), gm(bias, 0), w * s);
-    const int64_t id = flags.take(REGIE_TILE_LOAD, REGIE_TILE_VECTOR, 1);
-    b.set(REGIE_TILE_LOAD, REGIE_TILE_VECTOR, id);
-    b.wait(REGIE_TILE_LOAD, REGIE_TILE_VECTOR, id);
+    hand_over(b, flags, REGIE_TILE_LOAD, REGIE_TILE_VECTOR);
     if (s == 2 && p.scale != REGIE_NONE)
       b.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(x.scale), ub(x.narrow), w);
     if (s == 2 && p.bias != REGIE_NONE)
