@@ -70,7 +70,6 @@ class Writer {
   Program write() const;
 
  private:
-  static int64_t size_of(regie_elem e) { return e == REGIE_F16 ? 2 : 4; }
   bool full(uint32_t o) const {
     const auto& s = shape_.strides[o];
     return s.back() == 1 && (s.size() < 2 || s[s.size() - 2] != 0);
