@@ -346,4 +346,12 @@ void expect_close(const std::vector<double>& got, const std::vector<double>& exp
       << what << ": element " << where << " is " << got[where] << " and should be " << expected[where];
 }
 
+void check(Node& node, const Chip& chip, const std::vector<double>& expected, double tolerance) {
+  try {
+    if (auto got = node.run(chip)) expect_close(*got, expected, tolerance, node.name);
+  } catch (const regie::sdk::Failure& f) {
+    ADD_FAILURE() << f.message;
+  }
+}
+
 }  // namespace aicore::test

@@ -100,5 +100,7 @@ void for_seeds(int64_t quick, uint64_t first, const std::function<void(uint64_t 
 // Relative error in the Euclidean norm, and the largest against the largest element.
 void expect_close(const std::vector<double>& got, const std::vector<double>& expected, double tolerance,
                   const std::string& what);
+// Runs the node; that the engine refuses it is a failure too.
+void check(Node& node, const Chip& chip, const std::vector<double>& expected, double tolerance);
 
 }  // namespace aicore::test

@@ -27,16 +27,16 @@ class Writer {
  public:
   Writer(const Request& r, Code code, Shape shape)
       : chip_(r.chip), code_(std::move(code)), shape_(std::move(shape)) {
-    for (const regie_tensor& t : r.operands)
-      operand_elem_.push_back(t.elem), operand_bytes_.push_back(t.bytes);
+    for (const regie_tensor& t : r.operands) {
+      operand_elem_.push_back(t.elem);
+      operand_bytes_.push_back(t.elem == REGIE_ELEM_UNKNOWN
+                                   ? 0
+                                   : static_cast<uint64_t>(regie::sdk::count_of(t) * size_of(t.elem)));
+    }
     for (const regie_tensor& t : r.results) {
       result_elem_.push_back(t.elem);
       result_bytes_.push_back(static_cast<uint64_t>(regie::sdk::count_of(t) * size_of(t.elem)));
     }
-    for (size_t i = 0; i < r.operands.size(); ++i)
-      if (r.operands[i].elem != REGIE_ELEM_UNKNOWN)
-        operand_bytes_[i] =
-            static_cast<uint64_t>(regie::sdk::count_of(r.operands[i]) * size_of(r.operands[i].elem));
     tile();
   }
 
@@ -70,9 +70,13 @@ class Writer {
   Program write() const;
 
  private:
+  // Elements from one row to the next.
+  static int64_t row_stride(const std::vector<int64_t>& strides) {
+    return strides.size() < 2 ? 0 : strides[strides.size() - 2];
+  }
   bool full(uint32_t o) const {
     const auto& s = shape_.strides[o];
-    return s.back() == 1 && (s.size() < 2 || s[s.size() - 2] != 0);
+    return s.back() == 1 && (s.size() < 2 || row_stride(s) != 0);
   }
   int64_t inner() const { return shape_.dims.back(); }
   int64_t outer_rows() const { return shape_.dims.size() < 2 ? 1 : shape_.dims[shape_.dims.size() - 2]; }
@@ -90,8 +94,7 @@ class Writer {
     for (uint32_t o : code_.operands) {
       const int64_t s = size_of(operand_elem_[o]);
       const auto& strides = shape_.strides[o];
-      const bool by_row =
-          !full(o) && strides.back() == 0 && strides.size() > 1 && strides[strides.size() - 2] != 0;
+      const bool by_row = !full(o) && strides.back() == 0 && row_stride(strides) != 0;
       const int64_t count = full(o) ? e : strides.back() ? t_.pitch : by_row ? t_.rows : 1;
       x.load_bytes[o] = round_up(count * s, 32);
       x.load_at[o] = room.take(2 * x.load_bytes[o]);
@@ -192,7 +195,7 @@ Program Writer::write() const {
     const Expr count = t_.flat ? width : Expr(e);
     auto offset = [&](const std::vector<int64_t>& strides) {
       Expr at = column * strides.back();
-      if (strides.size() > 1) at = at + row * strides[strides.size() - 2];
+      if (strides.size() > 1) at = at + row * row_stride(strides);
       for (size_t i = 0; i < outer.size(); ++i) at = at + outer[i] * strides[i];
       return at;
     };
@@ -204,12 +207,11 @@ Program Writer::write() const {
         const Place to = ub(s * load_bytes[o] + load_at[o]), from = gm(buffers[o], offset(st) * size);
         // Rows and columns may both be cut to nothing: then nothing is read.
         if (full(o))
-          b.copy(to, from, width * size,
-                 {rows, t_.pitch * size, st.size() > 1 ? st[st.size() - 2] * size : 0});
+          b.copy(to, from, width * size, {rows, t_.pitch * size, row_stride(st) * size});
         else if (st.back())
           b.copy(to, from, width * size);
-        else if (st.size() > 1 && st[st.size() - 2])
-          b.copy(to, from, size, {rows, size, st[st.size() - 2] * size});
+        else if (row_stride(st))
+          b.copy(to, from, size, {rows, size, row_stride(st) * size});
         else
           b.copy(to, from, size);
       }
@@ -226,7 +228,7 @@ Program Writer::write() const {
       }
       const Place to = ub(value_at[o]);
       const bool rowwise = st.back() != 0;
-      const bool by_row = !rowwise && st.size() > 1 && st[st.size() - 2] != 0;
+      const bool by_row = !rowwise && row_stride(st) != 0;
       if (rowwise) {  // one row for all rows
         const Repeat all{t_.rows, t_.pitch * 4, 0};
         if (size == 2)
