@@ -112,11 +112,7 @@ bool convolution(uint64_t seed) {
        << text({top, left, bottom, right}) << act.name << (with_residual ? " residual" : "")
        << (elem == REGIE_F16 ? " f16" : "");
   SCOPED_TRACE(what.str());
-  try {
-    if (auto got = node.run(chip)) expect_close(*got, expected, kTolerance, node.name);
-  } catch (const regie::sdk::Failure& f) {
-    ADD_FAILURE() << f.message;
-  }
+  check(node, chip, expected, kTolerance);
   return true;
 }
 
@@ -172,11 +168,7 @@ void product(uint64_t seed) {
        << (constant ? "constant " : "") << (turned ? "turned " : "") << act.name << (with_bias ? " bias" : "")
        << (with_residual ? " residual" : "") << (elem == REGIE_F16 ? " f16" : "");
   SCOPED_TRACE(what.str());
-  try {
-    if (auto got = node.run(chip)) expect_close(*got, expected, kTolerance, node.name);
-  } catch (const regie::sdk::Failure& f) {
-    ADD_FAILURE() << f.message;
-  }
+  check(node, chip, expected, kTolerance);
 }
 
 TEST(Aicore, Products) {
@@ -185,10 +177,7 @@ TEST(Aicore, Products) {
 }
 
 TEST(Aicore, Attention) {
-  const int64_t count = shapes(60);
-  for (int64_t i = 0; i < count && !HasFailure(); ++i) {
-    const uint64_t seed = static_cast<uint64_t>(21000 + i);
-    Random random(seed);
+  for_seeds(60, 21000, [](uint64_t seed, Random& random) {
     const Chip chip = any_chip(random);
     const int64_t batch = pick(random, 1, 6), rows = pick(random, 1, 70), keys = pick(random, 1, 90),
                   depth = pick(random, 1, 70), width = pick(random, 1, 70), mask = pick(random, 0, 2);
@@ -236,14 +225,9 @@ TEST(Aicore, Attention) {
     what << "seed " << seed << ' ' << text({batch, rows, keys, depth, width, mask, turned})
          << (elem == REGIE_F16 ? "f16" : "");
     SCOPED_TRACE(what.str());
-    try {
-      // Scores are rounded to halves where the model's elements are: then probabilities carry that error.
-      if (auto got = node.run(chip))
-        expect_close(*got, expected, elem == REGIE_F16 ? 5e-3 : kTolerance, node.name);
-    } catch (const regie::sdk::Failure& f) {
-      ADD_FAILURE() << f.message;
-    }
-  }
+    // Scores are rounded to halves where the model's elements are: then probabilities carry that error.
+    check(node, chip, expected, elem == REGIE_F16 ? 5e-3 : kTolerance);
+  });
 }
 
 }  // namespace

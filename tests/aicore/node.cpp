@@ -11,7 +11,7 @@
 #include "half.h"
 #include "regie/tile/codec.h"
 #include "regie/tile/verify.h"
-#include "tile_machine.h"
+#include "target_machine.h"
 
 namespace aicore::test {
 
@@ -37,24 +37,9 @@ std::vector<char> bytes_of(const std::vector<double>& values, regie_elem elem) {
 }
 
 simulator::TileMachine machine_of(const Chip& chip) {
-  const auto& h = chip.hardware;
-  simulator::TileMachine m;
+  simulator::TileMachine m = simulator::machine_of(chip.hardware);
   m.cores = chip.cores;
   m.chip = chip.sizes;
-  m.clock_ghz = h.core_mhz / 1000;
-  m.l1_to_l0a = h.l1_to_l0a;
-  m.l1_to_l0b = h.l1_to_l0b;
-  m.l1_to_ub = h.l1_to_ub;
-  m.l0c_to_ub = h.l0c_to_ub;
-  m.ub_to_l1 = h.ub_to_l1;
-  m.vector_bytes = h.vector_bytes;
-  m.vector_units = h.vector_units;
-  m.cube_efficiency = h.cube_efficiency;
-  m.vector_efficiency = h.vector_efficiency;
-  m.slow_passes = h.slow_passes;
-  m.startup = {h.load_start, h.move_start, h.cube_start, h.vector_start, h.store_start};
-  m.flag_cycles = h.flag_cycles;
-  m.barrier_cycles = h.barrier_cycles;
   return m;
 }
 
@@ -331,6 +316,16 @@ int64_t shapes(int64_t quick) {
   return given ? std::atoll(given) : quick;
 }
 
+void for_seeds(int64_t quick, uint64_t first,
+               const std::function<void(uint64_t seed, Random& random)>& body) {
+  const int64_t count = shapes(quick);
+  for (int64_t i = 0; i < count && !testing::Test::HasFailure(); ++i) {
+    const uint64_t seed = first + static_cast<uint64_t>(i);
+    Random random(seed);
+    body(seed, random);
+  }
+}
+
 void expect_close(const std::vector<double>& got, const std::vector<double>& expected, double tolerance,
                   const std::string& what) {
   ASSERT_EQ(got.size(), expected.size()) << what;
@@ -349,6 +344,14 @@ void expect_close(const std::vector<double>& got, const std::vector<double>& exp
   EXPECT_LE(std::sqrt(error), tolerance * std::sqrt(norm) + 1e-30) << what;
   EXPECT_LE(largest, 4 * tolerance * scale + 1e-30)
       << what << ": element " << where << " is " << got[where] << " and should be " << expected[where];
+}
+
+void check(Node& node, const Chip& chip, const std::vector<double>& expected, double tolerance) {
+  try {
+    if (auto got = node.run(chip)) expect_close(*got, expected, tolerance, node.name);
+  } catch (const regie::sdk::Failure& f) {
+    ADD_FAILURE() << f.message;
+  }
 }
 
 }  // namespace aicore::test

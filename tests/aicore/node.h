@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <optional>
 #include <random>
 #include <string>
@@ -93,9 +94,13 @@ Chip small_chip(int64_t cores);
 
 // How many shapes of a kind: REGIE_AICORE_SHAPES, else `quick`.
 int64_t shapes(int64_t quick);
+// The body with so many seeds from `first` on, until one has failed.
+void for_seeds(int64_t quick, uint64_t first, const std::function<void(uint64_t seed, Random& random)>& body);
 
 // Relative error in the Euclidean norm, and the largest against the largest element.
 void expect_close(const std::vector<double>& got, const std::vector<double>& expected, double tolerance,
                   const std::string& what);
+// Runs the node; that the engine refuses it is a failure too.
+void check(Node& node, const Chip& chip, const std::vector<double>& expected, double tolerance);
 
 }  // namespace aicore::test

@@ -24,14 +24,6 @@ std::string words(const char* kind, uint64_t seed, const std::vector<int64_t>& d
   return out.str();
 }
 
-void check(Node& node, const Chip& chip, const std::vector<double>& expected) {
-  try {
-    if (auto got = node.run(chip)) expect_close(*got, expected, kTolerance, node.name);
-  } catch (const regie::sdk::Failure& f) {
-    ADD_FAILURE() << f.message;
-  }
-}
-
 void row(const std::string& op, uint64_t seed) {
   Random random(seed);
   const Chip chip = any_chip(random);
@@ -98,7 +90,7 @@ void row(const std::string& op, uint64_t seed) {
     }
   }
   SCOPED_TRACE(words(op.c_str(), seed, dims, elem));
-  check(node, chip, expected);
+  check(node, chip, expected, kTolerance);
 }
 
 TEST(Aicore, Rows) {
@@ -115,10 +107,7 @@ TEST(Aicore, Softmaxes) {
 }
 
 TEST(Aicore, Pooling) {
-  const int64_t count = shapes(150);
-  for (int64_t i = 0; i < count && !HasFailure(); ++i) {
-    const uint64_t seed = static_cast<uint64_t>(13000 + i);
-    Random random(seed);
+  for_seeds(150, 13000, [](uint64_t seed, Random& random) {
     const Chip chip = any_chip(random);
     const bool average = pick(random, 0, 2) == 0;
     const regie_elem elem = any_elem(random);
@@ -157,17 +146,14 @@ TEST(Aicore, Pooling) {
         }
     SCOPED_TRACE(words(average ? "AveragePool" : "MaxPool", seed,
                        {n, c, h, w, kh, kw, sh, sw, dh, dw, top, left, bottom, right}, elem));
-    if (std::any_of(expected.begin(), expected.end(), [](double v) { return std::isinf(v); })) continue;
-    check(node, chip, expected);
-  }
+    if (std::any_of(expected.begin(), expected.end(), [](double v) { return std::isinf(v); })) return;
+    check(node, chip, expected, kTolerance);
+  });
 }
 
 // y = (relu(a + b) * c - a) with operands that broadcast in every way.
 TEST(Aicore, Pointwise) {
-  const int64_t count = shapes(200);
-  for (int64_t i = 0; i < count && !HasFailure(); ++i) {
-    const uint64_t seed = static_cast<uint64_t>(17000 + i);
-    Random random(seed);
+  for_seeds(200, 17000, [](uint64_t seed, Random& random) {
     const Chip chip = any_chip(random);
     const regie_elem elem = any_elem(random);
     std::vector<int64_t> dims;
@@ -207,15 +193,12 @@ TEST(Aicore, Pointwise) {
       expected.push_back(t * 0.5 * (1 + std::erf(t / std::sqrt(2.0))));
     }
     SCOPED_TRACE(words("Pointwise", seed, dims, elem));
-    check(node, chip, expected);
-  }
+    check(node, chip, expected, kTolerance);
+  });
 }
 
 TEST(Aicore, Transpositions) {
-  const int64_t count = shapes(100);
-  for (int64_t i = 0; i < count && !HasFailure(); ++i) {
-    const uint64_t seed = static_cast<uint64_t>(23000 + i);
-    Random random(seed);
+  for_seeds(100, 23000, [](uint64_t seed, Random& random) {
     const Chip chip = any_chip(random);
     const regie_elem elem = any_elem(random);
     const int64_t rank = pick(random, 1, 5);
@@ -243,16 +226,13 @@ TEST(Aicore, Transpositions) {
     Node node("Transpose", elem);
     node.operand(x).result(out).attr("perm", order);
     SCOPED_TRACE(words("Transpose", seed, dims, elem));
-    check(node, chip, expected);
-  }
+    check(node, chip, expected, kTolerance);
+  });
 }
 
 // Parts along an axis: split, joined again, and one of them sliced.
 TEST(Aicore, Parts) {
-  const int64_t count = shapes(100);
-  for (int64_t i = 0; i < count && !HasFailure(); ++i) {
-    const uint64_t seed = static_cast<uint64_t>(27000 + i);
-    Random random(seed);
+  for_seeds(100, 27000, [](uint64_t seed, Random& random) {
     const Chip chip = any_chip(random);
     const regie_elem elem = any_elem(random);
     const int64_t rank = pick(random, 1, 4), axis = pick(random, 0, rank - 1), parts = pick(random, 1, 4);
@@ -289,7 +269,7 @@ TEST(Aicore, Parts) {
     EXPECT_EQ(join.value_of(0), x.values);
     ASSERT_TRUE(slice.run(chip));
     EXPECT_EQ(slice.value_of(0), expected.back().values);
-  }
+  });
 }
 
 struct Function {

@@ -27,6 +27,13 @@ class Flags {
   std::array<std::array<int64_t, REGIE_TILE_PIPES>, REGIE_TILE_PIPES> next_{};
 };
 
+// Once: what `to` does from here on waits for what `from` was given before.
+inline void hand_over(regie::tile::Builder& builder, Flags& flags, uint8_t from, uint8_t to) {
+  const int64_t id = flags.take(from, to, 1);
+  builder.set(from, to, id);
+  builder.wait(from, to, id);
+}
+
 class Channel {
  public:
   using Expr = regie::tile::Expr;

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "regie/accelerator.hpp"
+#include "regie/c/view.h"
 #include "regie/tile/builder.h"
 
 namespace aicore {
@@ -46,6 +47,9 @@ double overlapped(const PipeCycles& turn, double turns);
 struct Overflow : regie::sdk::Failure {
   explicit Overflow(std::string words) : Failure(REGIE_UNSUPPORTED, std::move(words)) {}
 };
+
+// Of the two types that kernels compute with.
+inline int64_t size_of(regie_elem f32_or_f16) { return f32_or_f16 == REGIE_F16 ? 2 : 4; }
 
 inline int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t round_up(int64_t a, int64_t b) { return up(a, b) * b; }

@@ -44,7 +44,7 @@ struct CubeProblem {
   int64_t model_groups = 1, groups = 1, in_group = 0, out_group = 0;
   Epilogue epilogue;
 
-  int64_t element_bytes() const { return elem == REGIE_F16 ? 2 : 4; }
+  int64_t element_bytes() const { return size_of(elem); }
   int64_t k_blocks() const;  // of 16, of one group
   int64_t n_blocks() const;
   int64_t left_blocks() const { return up(in_group, 16); }

@@ -85,6 +85,29 @@ void refuse(std::string why) { throw regie::sdk::Failure(REGIE_UNSUPPORTED, std:
 
 bool is_float(regie_elem e) { return e == REGIE_F32 || e == REGIE_F16; }
 
+int64_t integer_at(const regie::sdk::Attrs& attrs, const char* name, size_t i, int64_t fallback) {
+  const auto list = attrs.integers(name);
+  if (!list || list->empty()) return fallback;
+  if (i >= list->size()) refuse(std::string("attribute '") + name + "' is too short");
+  return (*list)[i];
+}
+
+int64_t padding_before(const regie::sdk::Attrs& attrs, size_t axis, int64_t in, int64_t out, int64_t kernel,
+                       int64_t stride, int64_t dilation) {
+  const std::string_view mode = attrs.text("auto_pad", "NOTSET");
+  const int64_t needed = std::max<int64_t>(0, (out - 1) * stride + (kernel - 1) * dilation + 1 - in);
+  if (mode == "SAME_UPPER") return needed / 2;
+  if (mode == "SAME_LOWER") return needed - needed / 2;
+  return mode == "VALID" ? 0 : integer_at(attrs, "pads", axis, 0);
+}
+
+int32_t axis_of(const Request& r, int32_t rank, int64_t fallback) {
+  int64_t axis = r.attrs.integer("axis", fallback);
+  if (axis < 0) axis += rank;
+  if (axis < 0 || axis >= rank) refuse("its axis is out of range");
+  return static_cast<int32_t>(axis);
+}
+
 const regie_tensor& Request::need(size_t i) const {
   const regie_tensor* t = operand(i);
   if (!t) refuse("operand " + std::to_string(i) + " is absent");

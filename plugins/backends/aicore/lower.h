@@ -66,4 +66,15 @@ Lowered lower_rows(const Request& r);       // along the last axis: Softmax, Lay
 
 bool is_float(regie_elem e);  // f32 or f16
 
+// Attributes of several families. The i-th of a list; `fallback` where there is none.
+int64_t integer_at(const regie::sdk::Attrs& attrs, const char* name, size_t i, int64_t fallback);
+// Before the first element of spatial axis `axis`, by "auto_pad" or "pads".
+int64_t padding_before(const regie::sdk::Attrs& attrs, size_t axis, int64_t in, int64_t out, int64_t kernel,
+                       int64_t stride, int64_t dilation);
+// "axis", counted from the front.
+int32_t axis_of(const Request& r, int32_t rank, int64_t fallback);
+
+// The plan of a problem, searched once.
+CubePlan plan_once(const Request& r, const CubeProblem& p);
+
 }  // namespace aicore

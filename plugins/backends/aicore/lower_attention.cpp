@@ -83,7 +83,7 @@ Lowered lower_attention(const Request& r) {
                 keys = k.dims[k.rank - (turned ? 1 : 2)];
   if (k.dims[k.rank - (turned ? 2 : 1)] != depth || v.dims[v.rank - 2] != keys)
     refuse("its matrices do not fit");
-  const int64_t es = y.elem == REGIE_F16 ? 2 : 4;
+  const int64_t es = size_of(y.elem);
   auto product = [&](int64_t pm, int64_t pk, int64_t pn) {
     CubeProblem p;
     p.elem = y.elem;
@@ -117,8 +117,8 @@ Lowered lower_attention(const Request& r) {
   a.rows.rows = batch * rows;
   a.rows.width = keys;
   a.rows.elem = y.elem;
-  a.scores_plan = plan_cube(a.scores, r.chip);
-  a.values_plan = plan_cube(a.values, r.chip);
+  a.scores_plan = plan_once(r, a.scores);
+  a.values_plan = plan_once(r, a.values);
   a.rows_cut = cut_rows(a.rows, r.chip);
   a.query_bytes = static_cast<uint64_t>(batch * rows * depth * es);
   a.key_bytes = static_cast<uint64_t>(batch * keys * depth * es);

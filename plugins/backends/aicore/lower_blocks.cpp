@@ -116,13 +116,6 @@ int64_t product(const regie_tensor& t, int32_t first, int32_t last) {
   return n;
 }
 
-int32_t axis_of(const Request& r, int32_t rank, int64_t fallback) {
-  int64_t axis = r.attrs.integer("axis", fallback);
-  if (axis < 0) axis += rank;
-  if (axis < 0 || axis >= rank) refuse("its axis is out of range");
-  return static_cast<int32_t>(axis);
-}
-
 std::vector<int64_t> constant(const Request& r, uint32_t operand, const char* what) {
   const auto list = regie::sdk::constant_integers(&r.graph->values[r.node.operands[operand]]);
   if (!list) refuse(std::string("irregular moves of data: its ") + what + " are not constant");
@@ -199,7 +192,7 @@ Lowered lower_blocks(const Request& r) {
     }
     if (at != pitch) refuse("its parts do not fit");
   }
-  const int64_t es = elem == REGIE_F16 ? 2 : 4;
+  const int64_t es = size_of(elem);
   if (r.chip.sizes.ub < 4 * 8192 * es)
     throw Overflow("its tiles need " + std::to_string(4 * 8192 * es) + " bytes of UB");
   std::vector<uint64_t> operand_bytes, result_bytes;

@@ -44,13 +44,6 @@ std::vector<int64_t> key_of(const CubeProblem& p) {
   return key;
 }
 
-CubePlan plan_once(const Request& r, const CubeProblem& p) {
-  std::vector<int64_t> key = key_of(p);
-  auto at = r.plans.find(key);
-  if (at == r.plans.end()) at = r.plans.emplace(std::move(key), plan_cube(p, r.chip)).first;
-  return at->second;
-}
-
 void read_activation(const Attrs& attrs, Epilogue& e) {
   e.activation = std::string(attrs.text("activation", ""));
   e.activation_alpha = static_cast<float>(attrs.number("activation_alpha", 0));
@@ -87,18 +80,18 @@ Lowered finish(const Request& r, const CubeProblem& p, std::string name, const r
   return out;
 }
 
-int64_t ints(const Attrs& attrs, const char* name, size_t i, int64_t fallback) {
-  const auto list = attrs.integers(name);
-  if (!list || list->empty()) return fallback;
-  if (i >= list->size()) refuse(std::string("attribute '") + name + "' is too short");
-  return (*list)[i];
-}
-
 int64_t product(std::span<const int64_t> dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
 }
 
 }  // namespace
+
+CubePlan plan_once(const Request& r, const CubeProblem& p) {
+  std::vector<int64_t> key = key_of(p);
+  auto at = r.plans.find(key);
+  if (at == r.plans.end()) at = r.plans.emplace(std::move(key), plan_cube(p, r.chip)).first;
+  return at->second;
+}
 
 Lowered lower_convolution(const Request& r) {
   const regie_tensor &x = r.need(0), &w = r.need(1), &y = r.results[0];
@@ -122,22 +115,15 @@ Lowered lower_convolution(const Request& r) {
   p.out_width = y.dims[y.rank - 1];
   p.kernel_h = flat ? 1 : w.dims[2];
   p.kernel_w = w.dims[w.rank - 1];
-  p.stride_h = flat ? 1 : ints(r.attrs, "strides", h, 1);
-  p.stride_w = ints(r.attrs, "strides", v, 1);
-  p.dilation_h = flat ? 1 : ints(r.attrs, "dilations", h, 1);
-  p.dilation_w = ints(r.attrs, "dilations", v, 1);
-  const std::string_view pad = r.attrs.text("auto_pad", "NOTSET");
-  auto padding = [&](size_t axis, int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation) {
-    const int64_t span = (kernel - 1) * dilation + 1;
-    const int64_t needed = std::max<int64_t>(0, (out - 1) * stride + span - in);
-    if (pad == "SAME_UPPER") return needed / 2;
-    if (pad == "SAME_LOWER") return needed - needed / 2;
-    return pad == "VALID" ? 0 : ints(r.attrs, "pads", axis, 0);
-  };
-  p.pad_top = flat ? 0 : padding(h, p.height, p.out_height, p.kernel_h, p.stride_h, p.dilation_h);
-  p.pad_left = padding(v, p.width, p.out_width, p.kernel_w, p.stride_w, p.dilation_w);
+  p.stride_h = flat ? 1 : integer_at(r.attrs, "strides", h, 1);
+  p.stride_w = integer_at(r.attrs, "strides", v, 1);
+  p.dilation_h = flat ? 1 : integer_at(r.attrs, "dilations", h, 1);
+  p.dilation_w = integer_at(r.attrs, "dilations", v, 1);
+  p.pad_top =
+      flat ? 0 : padding_before(r.attrs, h, p.height, p.out_height, p.kernel_h, p.stride_h, p.dilation_h);
+  p.pad_left = padding_before(r.attrs, v, p.width, p.out_width, p.kernel_w, p.stride_w, p.dilation_w);
   if (auto list = r.attrs.integers("pads");
-      pad == "NOTSET" && list && !list->empty() && list->size() != 2 * axes)
+      r.attrs.text("auto_pad", "NOTSET") == "NOTSET" && list && !list->empty() && list->size() != 2 * axes)
     refuse("attribute 'pads' has another length");
   const int64_t group = r.attrs.integer("group", 1);
   if (group < 1 || p.channels % group || p.out_channels % group || w.dims[1] != p.channels / group ||

@@ -19,7 +19,7 @@ struct Pool {
   int64_t batch = 1, channels = 1, height = 1, width = 1, out_height = 1, out_width = 1;
   int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1, pad_top = 0,
           pad_left = 0;
-  int64_t bytes() const { return elem == REGIE_F16 ? 2 : 4; }
+  int64_t bytes() const { return size_of(elem); }
   int64_t taps() const { return kernel_h * kernel_w; }
   int64_t blocks() const { return up(channels, 16); }
 };
@@ -114,9 +114,7 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
   Flags flags;
   if (p.channels % 16 || (t.window * p.width) % 16) {
     b.fill(ub(t.load), f32, scalar(0), 2 * 16 * P * s / 4);
-    const int64_t id = flags.take(REGIE_TILE_VECTOR, REGIE_TILE_LOAD, 1);
-    b.set(REGIE_TILE_VECTOR, REGIE_TILE_LOAD, id);
-    b.wait(REGIE_TILE_VECTOR, REGIE_TILE_LOAD, id);
+    hand_over(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_LOAD);
   }
   Channel loaded(b, flags, REGIE_TILE_LOAD, REGIE_TILE_VECTOR, 2),
       panel(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_STORE, 2),
@@ -252,12 +250,6 @@ Lowered lower_pooling(const Request& r) {
   if (x.rank != 4) refuse("pooling of two spatial axes only");
   for (size_t i = 1; i < r.results.size(); ++i)
     if (r.results[i].elem != REGIE_ELEM_UNKNOWN) refuse("indices are asked for");
-  auto list = [&](const char* name, size_t i, int64_t fallback) {
-    const auto v = r.attrs.integers(name);
-    if (!v || v->empty()) return fallback;
-    if (i >= v->size()) refuse(std::string("attribute '") + name + "' is too short");
-    return (*v)[i];
-  };
   Pool p;
   p.average = r.op == "AveragePool";
   p.elem = x.elem;
@@ -267,23 +259,16 @@ Lowered lower_pooling(const Request& r) {
   p.width = x.dims[3];
   p.out_height = y.dims[2];
   p.out_width = y.dims[3];
-  p.kernel_h = list("kernel_shape", 0, 0);
-  p.kernel_w = list("kernel_shape", 1, 0);
-  p.stride_h = list("strides", 0, 1);
-  p.stride_w = list("strides", 1, 1);
-  p.dilation_h = list("dilations", 0, 1);
-  p.dilation_w = list("dilations", 1, 1);
+  p.kernel_h = integer_at(r.attrs, "kernel_shape", 0, 0);
+  p.kernel_w = integer_at(r.attrs, "kernel_shape", 1, 0);
+  p.stride_h = integer_at(r.attrs, "strides", 0, 1);
+  p.stride_w = integer_at(r.attrs, "strides", 1, 1);
+  p.dilation_h = integer_at(r.attrs, "dilations", 0, 1);
+  p.dilation_w = integer_at(r.attrs, "dilations", 1, 1);
   for (int64_t n : {p.kernel_h, p.kernel_w, p.stride_h, p.stride_w, p.dilation_h, p.dilation_w})
     if (n < 1 || n > 4096) refuse("a window, stride or dilation out of range");
-  const std::string_view mode = r.attrs.text("auto_pad", "NOTSET");
-  auto padding = [&](size_t axis, int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation) {
-    const int64_t needed = std::max<int64_t>(0, (out - 1) * stride + (kernel - 1) * dilation + 1 - in);
-    if (mode == "SAME_UPPER") return needed / 2;
-    if (mode == "SAME_LOWER") return needed - needed / 2;
-    return mode == "VALID" ? 0 : list("pads", axis, 0);
-  };
-  p.pad_top = padding(0, p.height, p.out_height, p.kernel_h, p.stride_h, p.dilation_h);
-  p.pad_left = padding(1, p.width, p.out_width, p.kernel_w, p.stride_w, p.dilation_w);
+  p.pad_top = padding_before(r.attrs, 0, p.height, p.out_height, p.kernel_h, p.stride_h, p.dilation_h);
+  p.pad_left = padding_before(r.attrs, 1, p.width, p.out_width, p.kernel_w, p.stride_w, p.dilation_w);
   if (p.pad_top < 0 || p.pad_left < 0) refuse("negative padding");
   if (p.average) {
     const bool inside = p.pad_top == 0 && p.pad_left == 0 &&

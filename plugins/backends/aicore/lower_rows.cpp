@@ -15,8 +15,6 @@ namespace {
 
 using namespace regie::tile;
 
-int64_t size_of(regie_elem e) { return e == REGIE_F16 ? 2 : 4; }
-
 // UB of a tile of `rows` rows.
 struct Places {
   int64_t load = 0, value = 0, square = 0, row = 0, row2 = 0, scale = 0, bias = 0, narrow = 0, wide = 0,
@@ -95,9 +93,7 @@ void emit_rows(const Rows& p, const RowsCut& c, Builder& b, const RowsBuffers& g
   if (p.scale != REGIE_NONE || p.bias != REGIE_NONE) {
     if (p.scale != REGIE_NONE) b.copy(ub(s == 2 ? x.narrow : x.scale), gm(scale, 0), w * s);
     if (p.bias != REGIE_NONE) b.copy(ub(s == 2 ? x.narrow + c.pitch * 2 : x.bias), gm(bias, 0), w * s);
-    const int64_t id = flags.take(REGIE_TILE_LOAD, REGIE_TILE_VECTOR, 1);
-    b.set(REGIE_TILE_LOAD, REGIE_TILE_VECTOR, id);
-    b.wait(REGIE_TILE_LOAD, REGIE_TILE_VECTOR, id);
+    hand_over(b, flags, REGIE_TILE_LOAD, REGIE_TILE_VECTOR);
     if (s == 2 && p.scale != REGIE_NONE)
       b.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(x.scale), ub(x.narrow), w);
     if (s == 2 && p.bias != REGIE_NONE)
@@ -245,17 +241,13 @@ Lowered lower_rows(const Request& r) {
   const std::string_view op = r.op;
   if (op == "Softmax" || op == "LogSoftmax") {
     p.kind = op == "Softmax" ? RowsKind::kSoftmax : RowsKind::kLogSoftmax;
-    int64_t axis = r.attrs.integer("axis", -1);
-    if (axis < 0) axis += x.rank;
-    if (axis < 0 || axis >= x.rank) refuse("its axis is out of range");
-    for (int64_t i = axis + 1; i < x.rank; ++i)
+    const int32_t axis = axis_of(r, x.rank, -1);
+    for (int32_t i = axis + 1; i < x.rank; ++i)
       if (x.dims[i] != 1) refuse("its axis is not the last");
     split(p, x, axis);
   } else if (op == "LayerNormalization") {
     p.kind = RowsKind::kNormalise;
-    int64_t axis = r.attrs.integer("axis", -1);
-    if (axis < 0) axis += x.rank;
-    if (axis < 0 || axis >= x.rank) refuse("its axis is out of range");
+    const int32_t axis = axis_of(r, x.rank, -1);
     for (size_t i = 1; i < r.results.size(); ++i)
       if (r.results[i].elem != REGIE_ELEM_UNKNOWN) refuse("mean or deviation are asked for");
     split(p, x, axis);

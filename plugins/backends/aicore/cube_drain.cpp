@@ -1,0 +1,114 @@
+// The way out of a tile: from L0C through UB, with the epilogue, to global memory.
+#include "cube_emitter.h"
+
+namespace aicore {
+
+using namespace regie::tile;
+
+void Emitter::way_out(const Turn& turn, const Expr& c, const Expr& n, const Expr& slot) {
+  sums_->begin_read(slot);
+  const int64_t rounds = t_.columns / t_.drained;
+  if (rounds == 1)
+    round(turn, c, n, 0, slot, slot);
+  else
+    b_.loop(rounds, [&](const Expr& r) { round(turn, c, n, r, slot, r % 2); });
+  sums_->end_read(slot);
+}
+
+Emitter::Part Emitter::part(const Turn& turn, const Expr& c, const Expr& n, const Expr& r) const {
+  Part x;
+  const Expr column = column_tile(n) * (t_.columns * 16) + r * (t_.drained * 16);
+  if (p_.convolution) {
+    const int64_t map = p_.out_height * p_.out_width;
+    const Expr channel = (p_.groups == 1 ? Expr(0) : group(turn) * p_.out_group) + column;
+    const Expr position = row_tile(turn) * (t_.out_rows * p_.out_width) + c * t_.rows;
+    x.offset = ((batch(turn) * p_.out_channels + channel) * map + position) * es_;
+    x.run = t_.turns_c > 1 ? clamp(0, t_.rows * es_, (Expr(p_.out_height) - row_tile(turn)) * (t_.rows * es_))
+                           : clamp(0, t_.rows * es_, Expr(map * es_) - position * es_);
+    x.runs = clamp(0, t_.drained * 16, Expr(p_.out_channels) - channel);
+    x.pitch = map * es_;
+    x.row = t_.padded_rows;
+  } else {
+    const Expr row = row_tile(turn) * t_.rows;
+    x.offset = ((batch(turn) * p_.m + row) * p_.n + column) * es_;
+    x.run = clamp(0, t_.drained * 16 * es_, Expr(p_.n * es_) - column * es_);
+    x.runs = clamp(0, t_.rows, Expr(p_.m) - row);
+    x.pitch = p_.n * es_;
+    x.row = t_.drained * 16;
+  }
+  return x;
+}
+
+void Emitter::round(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot,
+                    const Expr& out) {
+  const Epilogue& e = p_.epilogue;
+  const int64_t m = t_.padded_rows, d = t_.drained, count = q();
+  const Part x = part(turn, c, n, r);
+  const bool f16 = es_ == 2;
+  if (residual_ != REGIE_NONE) {
+    addend_->begin_write(out);
+    b_.copy(ub(out * (count * es_) + t_.ub_residual), gm(residual_, x.offset), x.run,
+            {x.runs, x.row * es_, x.pitch});
+    addend_->end_write(out);
+  }
+  const Expr from = slot * sums_bytes() + r * (d * m / 16 * kSums);
+  // What is still to be done; all but the last step works in ub_sum.
+  std::vector<std::function<void(const Expr&)>> steps;
+  const Expr sum = t_.ub_sum, column = column_tile(n) * (t_.columns * 16) + r * (d * 16);
+  if (p_.convolution) {
+    b_.drain(REGIE_TILE_F32, REGIE_TILE_F16, ub(t_.ub_drain), l0c(from), m, d, m * 32, m / 16 * kSums);
+    b_.transpose(ub(t_.ub_turned), ub(t_.ub_drain), m * 2, 32, {m / 16, 32, 512}, {d, 16 * m * 2, m * 32});
+    steps.push_back([&](const Expr& to) {
+      b_.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(to), ub(t_.ub_turned), count);
+    });
+    if (bias_ != REGIE_NONE)
+      steps.push_back([&](const Expr& to) {
+        const Expr channel = (p_.groups == 1 ? Expr(0) : group(turn) * p_.out_group) + column;
+        b_.binary_row(REGIE_TILE_ADD, REGIE_TILE_F32, ub(to), ub(sum), ub(channel * 4 + t_.ub_bias), m,
+                      {d * 16, m * 4, m * 4, 4});
+      });
+  } else {
+    b_.drain(REGIE_TILE_F32, REGIE_TILE_F32, ub(t_.ub_drain), l0c(from), m, d, m * 64, m / 16 * kSums);
+    const Repeat rows{m, d * 64, 64, 0}, blocks{d, 64, m * 64, 64};
+    if (e.alpha != 1)
+      b_.binary_scalar(REGIE_TILE_MUL, REGIE_TILE_F32, ub(t_.ub_drain), ub(t_.ub_drain), scalar(e.alpha),
+                       count);
+    steps.push_back([this, rows, blocks, column](const Expr& to) {
+      if (bias_ != REGIE_NONE)
+        b_.binary(REGIE_TILE_ADD, REGIE_TILE_F32, ub(to), ub(t_.ub_drain), ub(column * 4 + t_.ub_bias), 16,
+                  rows, blocks);
+      else
+        b_.unary(REGIE_TILE_COPY, REGIE_TILE_F32, ub(to), ub(t_.ub_drain), 16, rows, blocks);
+    });
+  }
+  if (residual_ != REGIE_NONE)
+    steps.push_back([&](const Expr& to) {
+      const Expr at = out * (count * es_) + t_.ub_residual;
+      addend_->begin_read(out);
+      if (f16) b_.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(t_.ub_temporary), ub(at), count);
+      b_.binary(REGIE_TILE_ADD, REGIE_TILE_F32, ub(to), ub(sum), ub(f16 ? Expr(t_.ub_temporary) : at), count);
+      addend_->end_read(out);
+    });
+  if (auto step = epilogue_activation(p_, {sum, std::nullopt}))
+    steps.push_back([&, step](const Expr& to) {
+      std::vector<Expr> temporaries;
+      for (uint32_t i = 0; i < step->op->temporaries; ++i)
+        temporaries.emplace_back(t_.ub_temporary + i * count * 4);
+      emit_vector(b_, *step, to, temporaries, count);
+    });
+  const Expr result = out * (count * es_) + t_.ub_result;
+  for (size_t i = 0; i + 1 < steps.size(); ++i) steps[i](sum);
+  results_->begin_write(out);
+  if (f16) {
+    steps.back()(t_.ub_value);
+    b_.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(result), ub(t_.ub_value), count);
+  } else {
+    steps.back()(result);
+  }
+  results_->end_write(out);
+  results_->begin_read(out);
+  b_.copy(gm(result_, x.offset), ub(result), x.run, {x.runs, x.pitch, x.row * es_});
+  results_->end_read(out);
+}
+
+}  // namespace aicore

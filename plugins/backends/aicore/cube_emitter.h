@@ -1,0 +1,107 @@
+// Writes the program of a CubePlan. Counts on chip are those of whole tiles everywhere; only what goes to or
+// comes from global memory is cut to what there is, so that ragged edges cost no branches. The loops and the
+// product are in cube_emit.cpp, the way in of both matrices in cube_load.cpp, the way out in cube_drain.cpp.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "channel.h"
+#include "cube.h"
+
+namespace aicore {
+
+class Emitter {
+ public:
+  using Builder = regie::tile::Builder;
+  using Expr = regie::tile::Expr;
+
+  Emitter(const CubeProblem& problem, const CubePlan& plan, Builder& builder, const CubeBuffers& g);
+  void emit();
+
+ private:
+  struct Turn {
+    Expr at[3] = {0, 0, 0};  // batch, group, row tile of this core
+  };
+
+  // What there is.
+
+  Expr batch(const Turn& t) const { return first_batch_ + t.at[0]; }
+  Expr group(const Turn& t) const { return first_group_ + t.at[1]; }
+  Expr row_tile(const Turn& t) const { return part_m_ * t_.turns_m + t.at[2]; }
+
+  // Bytes on chip that a cut load leaves unwritten must have been written once.
+  void clear();
+  int64_t q() const { return t_.drained * 16 * t_.padded_rows; }
+
+  void load_bias();
+  void open();
+
+  // Loops.
+
+  void nest(int level, int inner, Turn& turn);
+  void tiles(const Turn& turn, const Expr& left_slot, const Expr& turn_slot = 0);
+  void tile(const Turn& turn, const Expr& left_slot, const Expr& c, const Expr& n, const Expr& slot);
+
+  // The left panel.
+
+  // The window of input rows of a tile: where it begins, in one of three cases told by loops of no or one
+  // turn.
+  struct Window {
+    Expr first = 0;  // row of the input that lies first in L1
+    Expr top =
+        0;  // row, of the window's rows, under the first kernel row of the tile: negative in the padding
+  };
+  void window(const Expr& tile, const std::function<void(const Window&)>& body);
+  void load_left(const Turn& turn, const Expr& slot);
+
+  // A feature map, row-major: 16 channels of some positions at a time become positions of 16 channels.
+  void load_map(const Turn& turn, const Expr& slot);
+
+  // Part of a row-major matrix, `rows` x `columns` from (r0, c0), to L1 as blocks of 16 columns: (column
+  // block, row, 16).
+  void load_panel(uint32_t buffer, const Expr& base, const Expr& r0, int64_t all_rows, const Expr& c0,
+                  int64_t all_columns, int64_t rows, int64_t columns, int64_t unit_rows, int64_t unit_columns,
+                  int64_t ub_load, int64_t ub_panel, Channel& unit, Channel& panel, const Expr& to);
+
+  // The right matrix.
+
+  Expr column_tile(const Expr& n) const { return part_n_ * t_.turns_n + n; }
+  int64_t block() const { return t_.columns * kFractal; }
+  Expr packed_from(const Turn& turn, const Expr& n, const Expr& first_k) const;
+  void load_resident();
+
+  // The product.
+
+  void product(const Turn& turn, const Expr& left_slot, const Expr& c, const Expr& n, const Expr& slot);
+  void step(const Turn& turn, const Expr& left_slot, const Expr& c, const Expr& n, const Expr& k,
+            const Expr& s, const Expr& right_slot, const Expr& slot);
+  int64_t sums_bytes() const { return t_.padded_rows / 16 * t_.columns * kSums; }
+
+  // The way out.
+
+  void way_out(const Turn& turn, const Expr& c, const Expr& n, const Expr& slot);
+
+  // Where a round's part of the result (and of the residual) lies in global memory.
+  struct Part {
+    Expr offset = 0, run = 0, runs = 0;  // bytes, bytes, count
+    int64_t pitch = 0;                   // bytes from run to run there
+    int64_t row = 0;                     // bytes from run to run in UB, for an element of one byte
+  };
+  Part part(const Turn& turn, const Expr& c, const Expr& n, const Expr& r) const;
+  void round(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot,
+             const Expr& out);
+
+  const CubeProblem& p_;
+  const CubePlan& t_;
+  Builder& b_;
+  Flags flags_;
+  int64_t es_;
+  uint32_t left_, right_, bias_, residual_, result_;
+  Expr part_b_ = 0, part_m_ = 0, part_n_ = 0, first_batch_ = 0, first_group_ = 0;
+  // Channels, in the order of a tile's way.
+  std::optional<Channel> unit_, panel_, left_ready_, right_unit_, right_panel_, right_ready_, l0_, sums_,
+      addend_, results_;
+};
+
+}  // namespace aicore

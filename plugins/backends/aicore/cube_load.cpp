@@ -1,0 +1,149 @@
+// The way in of both matrices: through UB to L1, or straight there where the right one is packed.
+#include "cube_emitter.h"
+
+namespace aicore {
+
+using namespace regie::tile;
+
+void Emitter::window(const Expr& tile, const std::function<void(const Window&)>& body) {
+  const int64_t step = t_.out_rows * p_.stride_h, last = p_.height - t_.window;
+  const Expr y = tile * step - Expr(p_.pad_top);
+  if (last == 0 || tile.fixed()) {
+    Window w;
+    w.first = last == 0 ? Expr(0) : clamp(0, last, y);
+    w.top = y - w.first;
+    return body(w);
+  }
+  const int64_t above = up(p_.pad_top, step);            // tiles that begin in the padding
+  const int64_t below = (last + p_.pad_top) / step + 1;  // the first that would end beyond the map
+  const int64_t tiles = t_.parts_m * t_.turns_m;
+  if (above > 0) b_.loop(clamp(0, 1, Expr(above) - tile), [&](const Expr&) { body({0, y}); });
+  auto middle = [&] {
+    if (below >= tiles) return body({y, 0});
+    b_.loop(clamp(0, 1, Expr(below) - tile), [&](const Expr&) { body({y, 0}); });
+  };
+  if (below > above) {
+    if (above == 0)
+      middle();
+    else
+      b_.loop(clamp(0, 1, tile - Expr(above - 1)), [&](const Expr&) { middle(); });
+  }
+  if (below < tiles)
+    b_.loop(clamp(0, 1, tile - Expr(below - 1)), [&](const Expr&) { body({last, y - Expr(last)}); });
+}
+
+void Emitter::load_left(const Turn& turn, const Expr& slot) {
+  left_ready_->begin_write(slot);
+  if (p_.convolution)
+    load_map(turn, slot);
+  else
+    load_panel(left_, es_ * ((p_.a_batched ? batch(turn) : Expr(0)) * (p_.m * p_.k)),
+               row_tile(turn) * t_.rows, p_.m, 0, p_.k, t_.rows, round_up(p_.k, 16), t_.unit_rows,
+               t_.unit_columns, t_.ub_load, t_.ub_panel, *unit_, *panel_, slot * t_.left_bytes + t_.l1_left);
+  left_ready_->end_write(slot);
+}
+
+void Emitter::load_map(const Turn& turn, const Expr& slot) {
+  const int64_t map = p_.height * p_.width, P = t_.pixels, units = p_.left_blocks() * t_.pixel_chunks;
+  const int64_t all = t_.window * p_.width;
+  auto unit = [&](const Expr& u) {
+    const bool single = t_.pixel_chunks == 1;
+    const Expr c1 = single ? u : u / t_.pixel_chunks, chunk = single ? Expr(0) : u % t_.pixel_chunks,
+               s = u % 2;
+    const Expr group_channel = p_.groups == 1 ? Expr(0) : group(turn) * p_.in_group;
+    const Expr valid = clamp(0, 16, Expr(p_.channels) - group_channel - c1 * 16);
+    const Expr bytes = single ? Expr(all * es_) : min(Expr(all * es_) - chunk * (P * es_), P * es_);
+    unit_->begin_write(s);
+    window(row_tile(turn), [&](const Window& w) {
+      const Expr from =
+          ((batch(turn) * p_.channels + group_channel + c1 * 16) * map + w.first * p_.width + chunk * P) *
+          es_;
+      b_.copy(ub(s * (16 * P * es_) + t_.ub_load), gm(left_, from), bytes, {valid, P * es_, map * es_});
+    });
+    unit_->end_write(s);
+    unit_->begin_read(s);
+    Expr half = s * (16 * P * es_) + t_.ub_load;
+    if (es_ == 4) {
+      b_.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(t_.ub_cast), ub(half), 16 * P);
+      half = t_.ub_cast;
+    }
+    if (p_.channels % 16) {
+      // Channels that are not there: zeros, as weights are, so that nothing of an earlier turn is
+      // multiplied.
+      const Expr missing = clamp(0, 16, c1 * 16 + 16 + group_channel - Expr(p_.channels));
+      for (int64_t r = 0; r < 2 && es_ == 2; ++r)
+        b_.loop(r == 0 ? Expr(1) - s : s, [&](const Expr&) {
+          b_.fill(ub(valid * (P * 2) + (t_.ub_load + r * 32 * P)), REGIE_TILE_F16, 0, P, {missing, P * 2});
+        });
+      if (es_ == 4) b_.fill(ub(valid * (P * 2) + t_.ub_cast), REGIE_TILE_F16, 0, P, {missing, P * 2});
+    }
+    panel_->begin_write(s);
+    const Expr panel = s * (32 * P) + t_.ub_panel;
+    b_.transpose(ub(panel), ub(half), 32, P * 2, {P / 16, 512, 32});
+    unit_->end_read(s);
+    panel_->end_write(s);
+    panel_->begin_read(s);
+    b_.copy(l1(slot * t_.left_bytes + t_.l1_left + c1 * t_.plane + chunk * (32 * P)), ub(panel), 32 * P);
+    panel_->end_read(s);
+  };
+  if (units == 1)
+    unit(0);
+  else
+    b_.loop(units, unit);
+}
+
+void Emitter::load_panel(uint32_t buffer, const Expr& base, const Expr& r0, int64_t all_rows, const Expr& c0,
+                         int64_t all_columns, int64_t rows, int64_t columns, int64_t unit_rows,
+                         int64_t unit_columns, int64_t ub_load, int64_t ub_panel, Channel& unit,
+                         Channel& panel, const Expr& to) {
+  const int64_t nr = up(rows, unit_rows), nc = up(columns, unit_columns), all = nr * unit_rows;
+  auto one = [&](const Expr& u) {
+    const Expr r = nc == 1 ? u : u / nc, c = nc == 1 ? Expr(0) : u % nc, s = u % 2;
+    const Expr valid_rows = clamp(0, unit_rows, Expr(all_rows) - r0 - r * unit_rows);
+    const Expr valid =
+        clamp(0, unit_columns * es_, Expr(all_columns * es_) - c0 * es_ - c * (unit_columns * es_));
+    unit.begin_write(s);
+    b_.copy(ub(s * (unit_rows * unit_columns * es_) + ub_load),
+            gm(buffer, base + ((r0 + r * unit_rows) * all_columns + c0 + c * unit_columns) * es_), valid,
+            {valid_rows, unit_columns * es_, all_columns * es_});
+    unit.end_write(s);
+    unit.begin_read(s);
+    panel.begin_write(s);
+    const Place out = ub(s * (unit_rows * unit_columns * 2) + ub_panel);
+    const Place in = ub(s * (unit_rows * unit_columns * es_) + ub_load);
+    const Repeat by_row{unit_rows, 32, unit_columns * es_},
+        by_block{unit_columns / 16, unit_rows * 32, 16 * es_};
+    if (es_ == 4)
+      b_.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, out, in, 16, by_row, by_block);
+    else
+      b_.unary(REGIE_TILE_COPY, REGIE_TILE_F16, out, in, 16, by_row, by_block);
+    unit.end_read(s);
+    panel.end_write(s);
+    panel.begin_read(s);
+    b_.copy(l1(to + r * (unit_rows * 32) + c * (unit_columns / 16 * all * 32)), out, unit_rows * 32,
+            {unit_columns / 16, all * 32, unit_rows * 32});
+    panel.end_read(s);
+  };
+  if (nr * nc == 1)
+    one(0);
+  else
+    b_.loop(nr * nc, one);
+}
+
+Expr Emitter::packed_from(const Turn& turn, const Expr& n, const Expr& first_k) const {
+  const int64_t row = t_.n_tiles * block(), kb = p_.k_blocks();
+  const Expr group_k = p_.groups == 1 ? Expr(0) : group(turn) * kb;
+  return (group_k + first_k) * row + column_tile(n) * block();
+}
+
+void Emitter::load_resident() {
+  const int64_t kb = p_.k_blocks();
+  right_ready_->begin_write(0);
+  for (int64_t n = 0; n < t_.turns_n; ++n)
+    b_.copy(l1(t_.l1_right + n * kb * block()), gm(right_, packed_from({}, n, 0)), block(),
+            {kb, block(), t_.n_tiles * block()});
+  right_ready_->end_write(0);
+  right_ready_->begin_read(0);
+}
+
+}  // namespace aicore

@@ -1,0 +1,42 @@
+// Element-wise code on its way from a node to a program: the steps and registers that it was compiled to, and
+// the merged walk over the result.
+#pragma once
+
+#include <vector>
+
+#include "lower.h"
+
+namespace aicore {
+
+// What a value of the program is.
+struct Location {
+  enum Kind { kConstant, kOperand, kRegister, kResult } kind = kRegister;
+  float constant = 0;
+  uint32_t number = 0;  // of the operand, register or result
+};
+struct Step {
+  VectorStep vector;  // its sources' places are filled in when it is written
+  std::vector<Location> in;
+  Location out;
+  std::vector<uint32_t> temporaries;
+};
+struct Code {
+  std::vector<Step> steps;
+  uint32_t registers = 0;
+  std::vector<uint32_t> operands;  // that are read from memory
+  double slow = 0, quick = 0;
+};
+
+struct Shape {
+  std::vector<int64_t> dims;  // merged; the last are columns, those before it rows
+  // Of an operand: elements from one index to the next of each dimension; 0 where it broadcasts.
+  std::vector<std::vector<int64_t>> strides;
+};
+
+// The steps of a node, or of its region.
+Code compile_elementwise(const Request& r);
+
+// Cut to tiles, to be written as a program when it is asked for.
+Lowered lowered(const Request& r, Code code, Shape shape);
+
+}  // namespace aicore

@@ -1,0 +1,324 @@
+// The program of element-wise code: tiles of rows in UB, loops over them, and the loads and stores around
+// them.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+
+#include "channel.h"
+#include "elementwise.h"
+#include "regie/graph_view.hpp"
+
+namespace aicore {
+
+namespace {
+
+using namespace regie::tile;
+
+struct Tiling {
+  int64_t rows = 1, columns = 1, pitch = 1;  // of a tile
+  int64_t part_rows = 1, part_columns = 1;   // cores
+  int64_t turns_rows = 1, turns_columns = 1;
+  bool flat = false;  // one row: counts are cut exactly
+  int64_t elements() const { return rows * pitch; }
+};
+
+class Writer {
+ public:
+  Writer(const Request& r, Code code, Shape shape)
+      : chip_(r.chip), code_(std::move(code)), shape_(std::move(shape)) {
+    for (const regie_tensor& t : r.operands) {
+      operand_elem_.push_back(t.elem);
+      operand_bytes_.push_back(t.elem == REGIE_ELEM_UNKNOWN
+                                   ? 0
+                                   : static_cast<uint64_t>(regie::sdk::count_of(t) * size_of(t.elem)));
+    }
+    for (const regie_tensor& t : r.results) {
+      result_elem_.push_back(t.elem);
+      result_bytes_.push_back(static_cast<uint64_t>(regie::sdk::count_of(t) * size_of(t.elem)));
+    }
+    tile();
+  }
+
+  double cycles() const {
+    const auto& h = chip_.hardware;
+    const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency,
+                 e = static_cast<double>(t_.elements());
+    const int64_t running = t_.part_rows * t_.part_columns;
+    PipeCycles turn;
+    for (uint32_t o : code_.operands) {
+      const double part = full(o) ? 1 : shape_.strides[o].back() ? 1.0 / static_cast<double>(t_.rows) : 0;
+      turn[REGIE_TILE_LOAD] +=
+          h.load_start + h.l2_latency +
+          e * part * static_cast<double>(size_of(operand_elem_[o])) / chip_.read_rate(running);
+      if (!full(o) || operand_elem_[o] == REGIE_F16)
+        turn[REGIE_TILE_VECTOR] += h.vector_start + e * 4 / lanes;
+    }
+    turn[REGIE_TILE_VECTOR] += (code_.quick + code_.slow) * h.vector_start +
+                               (code_.quick + code_.slow * h.slow_passes) * e * 4 / lanes;
+    for (regie_elem elem : result_elem_) {
+      turn[REGIE_TILE_STORE] +=
+          h.store_start + h.l2_latency + e * static_cast<double>(size_of(elem)) / chip_.write_rate(running);
+      if (elem == REGIE_F16) turn[REGIE_TILE_VECTOR] += h.vector_start + e * 4 / lanes;
+    }
+    for (double& b : turn.busy) b += 4 * h.flag_cycles;
+    double outer = 1;
+    for (size_t i = 0; i + 2 < shape_.dims.size(); ++i) outer *= static_cast<double>(shape_.dims[i]);
+    return overlapped(turn, outer * static_cast<double>(t_.turns_rows * t_.turns_columns));
+  }
+
+  Program write() const;
+
+ private:
+  // Elements from one row to the next.
+  static int64_t row_stride(const std::vector<int64_t>& strides) {
+    return strides.size() < 2 ? 0 : strides[strides.size() - 2];
+  }
+  bool full(uint32_t o) const {
+    const auto& s = shape_.strides[o];
+    return s.back() == 1 && (s.size() < 2 || row_stride(s) != 0);
+  }
+  int64_t inner() const { return shape_.dims.back(); }
+  int64_t outer_rows() const { return shape_.dims.size() < 2 ? 1 : shape_.dims[shape_.dims.size() - 2]; }
+
+  // Addresses in UB, by operand, register and result.
+  struct Places {
+    std::unordered_map<uint32_t, int64_t> load_at, value_at, wide_at, load_bytes;
+    std::vector<int64_t> registers, result_at, rounded_at;
+    int64_t used = 0;
+  };
+  Places place() const {
+    const int64_t e = t_.elements();
+    Room room(chip_.sizes.ub);
+    Places x;
+    for (uint32_t o : code_.operands) {
+      const int64_t s = size_of(operand_elem_[o]);
+      const auto& strides = shape_.strides[o];
+      const bool by_row = !full(o) && strides.back() == 0 && row_stride(strides) != 0;
+      const int64_t count = full(o) ? e : strides.back() ? t_.pitch : by_row ? t_.rows : 1;
+      x.load_bytes[o] = round_up(count * s, 32);
+      x.load_at[o] = room.take(2 * x.load_bytes[o]);
+      if (!full(o) || s == 2) x.value_at[o] = room.take(e * 4);
+      if (!full(o) && s == 2 && !strides.back()) x.wide_at[o] = room.take(round_up(t_.rows * 4, 32));
+    }
+    for (uint32_t i = 0; i < code_.registers; ++i) x.registers.push_back(room.take(e * 4));
+    for (regie_elem elem : result_elem_) {
+      x.result_at.push_back(room.take(2 * e * size_of(elem)));
+      x.rounded_at.push_back(elem == REGIE_F16 ? room.take(e * 4) : 0);
+    }
+    x.used = room.used();
+    return x;
+  }
+
+  // The largest tile that fits and lets all cores work.
+  void tile() {
+    int64_t most = 16384;
+    for (; most >= 64; most = most / 4 * 3 / 64 * 64) {
+      cut(most);
+      if (place().used <= chip_.sizes.ub) return;
+    }
+    throw Overflow("its " + std::to_string(code_.registers) + " intermediate values do not fit UB (" +
+                   std::to_string(chip_.sizes.ub) + " bytes)");
+  }
+
+  void cut(int64_t most) {
+    t_ = {};
+    const int64_t cores = chip_.cores;
+    t_.flat = shape_.dims.size() == 1;
+    if (t_.flat) {
+      // Enough turns a core to overlap, none of them small.
+      const int64_t share = up(inner(), cores);
+      t_.columns = std::clamp<int64_t>(round_up(up(share, 4), 64), std::min<int64_t>(1024, most), most);
+      const int64_t tiles = up(inner(), t_.columns);
+      t_.turns_columns = up(tiles, cores);
+      t_.part_columns = up(tiles, t_.turns_columns);
+      t_.pitch = t_.columns;
+      return;
+    }
+    t_.columns = std::min<int64_t>(inner(), most);
+    t_.pitch = round_up(t_.columns, 16);
+    if (t_.pitch > most) t_.columns = t_.pitch = most / 16 * 16;
+    const int64_t row_cap = std::max<int64_t>(1, std::min<int64_t>(most / t_.pitch, 2048));
+    const int64_t column_tiles = up(inner(), t_.columns);
+    int64_t want = column_tiles >= cores ? 1 : cores / column_tiles;
+    t_.rows = std::min(row_cap, up(outer_rows(), want));
+    const int64_t row_tiles = up(outer_rows(), t_.rows);
+    t_.part_columns = std::min(column_tiles, cores);
+    t_.turns_columns = up(column_tiles, t_.part_columns);
+    t_.part_columns = up(column_tiles, t_.turns_columns);
+    t_.part_rows = std::max<int64_t>(1, std::min(row_tiles, cores / t_.part_columns));
+    t_.turns_rows = up(row_tiles, t_.part_rows);
+    t_.part_rows = up(row_tiles, t_.turns_rows);
+  }
+
+  const Chip& chip_;
+  Code code_;
+  Shape shape_;
+  Tiling t_;
+  std::vector<regie_elem> operand_elem_, result_elem_;
+  std::vector<uint64_t> operand_bytes_, result_bytes_;
+};
+
+Program Writer::write() const {
+  Builder b(static_cast<uint32_t>(t_.part_rows * t_.part_columns), chip_.sizes);
+  std::unordered_map<uint32_t, uint32_t> buffers;
+  for (uint32_t o : code_.operands) buffers[o] = b.operand(o, operand_bytes_[o]);
+  std::vector<uint32_t> out_buffers;
+  for (uint32_t i = 0; i < result_elem_.size(); ++i) out_buffers.push_back(b.result(i, result_bytes_[i]));
+
+  const int64_t e = t_.elements();
+  Places places = place();
+  auto& [load_at, value_at, wide_at, load_bytes, registers, result_at, rounded_at, used] = places;
+  if (used > chip_.sizes.ub)
+    throw regie::sdk::Failure(REGIE_INTERNAL, "a tile of element-wise code takes more of UB than there is");
+  const bool ragged =
+      !t_.flat && (t_.pitch != t_.columns || t_.part_columns * t_.turns_columns * t_.columns != inner() ||
+                   t_.part_rows * t_.turns_rows * t_.rows != outer_rows());
+  Flags flags;
+  if (ragged) {
+    for (uint32_t o : code_.operands)
+      b.fill(ub(load_at[o]), REGIE_TILE_F32, scalar(0), 2 * load_bytes[o] / 4);
+    hand_over(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_LOAD);
+  }
+  std::optional<Channel> in;
+  if (!code_.operands.empty()) in.emplace(b, flags, REGIE_TILE_LOAD, REGIE_TILE_VECTOR, 2);
+  Channel out(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_STORE, 2);
+  const Expr core = b.core();
+  const Expr part_c = t_.part_columns == 1 ? Expr(0) : core % t_.part_columns;
+  const Expr part_r = t_.part_rows == 1 ? Expr(0) : core / t_.part_columns;
+
+  auto tile = [&](const std::vector<Expr>& outer, const Expr& r, const Expr& c, const Expr& s) {
+    const Expr row = (part_r * t_.turns_rows + r) * t_.rows,
+               column = (part_c * t_.turns_columns + c) * t_.columns;
+    const Expr rows = t_.flat ? Expr(1) : clamp(0, t_.rows, Expr(outer_rows()) - row);
+    const Expr width = clamp(0, t_.columns, Expr(inner()) - column);
+    const Expr count = t_.flat ? width : Expr(e);
+    auto offset = [&](const std::vector<int64_t>& strides) {
+      Expr at = column * strides.back();
+      if (strides.size() > 1) at = at + row * row_stride(strides);
+      for (size_t i = 0; i < outer.size(); ++i) at = at + outer[i] * strides[i];
+      return at;
+    };
+    if (in) {
+      in->begin_write(s);
+      for (uint32_t o : code_.operands) {
+        const auto& st = shape_.strides[o];
+        const int64_t size = size_of(operand_elem_[o]);
+        const Place to = ub(s * load_bytes[o] + load_at[o]), from = gm(buffers[o], offset(st) * size);
+        // Rows and columns may both be cut to nothing: then nothing is read.
+        if (full(o))
+          b.copy(to, from, width * size, {rows, t_.pitch * size, row_stride(st) * size});
+        else if (st.back())
+          b.copy(to, from, width * size);
+        else if (row_stride(st))
+          b.copy(to, from, size, {rows, size, row_stride(st) * size});
+        else
+          b.copy(to, from, size);
+      }
+      in->end_write(s);
+      in->begin_read(s);
+    }
+    for (uint32_t o : code_.operands) {
+      const auto& st = shape_.strides[o];
+      const int64_t size = size_of(operand_elem_[o]);
+      const Place at = ub(s * load_bytes[o] + load_at[o]);
+      if (full(o)) {
+        if (size == 2) b.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(value_at[o]), at, count);
+        continue;
+      }
+      const Place to = ub(value_at[o]);
+      const bool rowwise = st.back() != 0;
+      const bool by_row = !rowwise && row_stride(st) != 0;
+      if (rowwise) {  // one row for all rows
+        const Repeat all{t_.rows, t_.pitch * 4, 0};
+        if (size == 2)
+          b.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, to, at, t_.pitch, all);
+        else
+          b.unary(REGIE_TILE_COPY, REGIE_TILE_F32, to, at, t_.pitch, all);
+      } else {  // one element for a row, or for all: spread by an addition to zeros
+        Place one = at;
+        if (size == 2) {
+          one = ub(wide_at[o]);
+          b.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, one, at, by_row ? t_.rows : 1);
+        }
+        b.fill(to, REGIE_TILE_F32, scalar(0), e);
+        b.binary_row(REGIE_TILE_ADD, REGIE_TILE_F32, to, to, one, t_.pitch,
+                     {t_.rows, t_.pitch * 4, t_.pitch * 4, by_row ? 4 : 0});
+      }
+    }
+    out.begin_write(s);
+    auto location = [&](const Location& l) -> Expr {
+      switch (l.kind) {
+        case Location::kOperand:
+          if (auto v = value_at.find(l.number); v != value_at.end()) return v->second;
+          return s * load_bytes[l.number] + load_at[l.number];
+        case Location::kResult:
+          if (result_elem_[l.number] == REGIE_F16) return rounded_at[l.number];
+          return s * (e * 4) + result_at[l.number];
+        default:
+          return registers[l.number];
+      }
+    };
+    for (const Step& step : code_.steps) {
+      VectorStep v = step.vector;
+      for (size_t i = 0; i < v.in.size(); ++i)
+        v.in[i] = step.in[i].kind == Location::kConstant ? Source{0, step.in[i].constant}
+                                                         : Source{location(step.in[i]), std::nullopt};
+      std::vector<Expr> temporaries;
+      for (uint32_t t : step.temporaries) temporaries.emplace_back(registers[t]);
+      emit_vector(b, v, location(step.out), temporaries, count);
+    }
+    for (uint32_t i = 0; i < result_elem_.size(); ++i)
+      if (result_elem_[i] == REGIE_F16)
+        b.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(s * (e * 2) + result_at[i]),
+               ub(rounded_at[i]), count);
+    if (in) in->end_read(s);
+    out.end_write(s);
+    out.begin_read(s);
+    std::vector<int64_t> strides(shape_.dims.size(), 1);
+    for (size_t i = strides.size() - 1; i-- > 0;) strides[i] = strides[i + 1] * shape_.dims[i + 1];
+    for (uint32_t i = 0; i < result_elem_.size(); ++i) {
+      const int64_t size = size_of(result_elem_[i]);
+      b.copy(gm(out_buffers[i], offset(strides) * size), ub(s * (e * size) + result_at[i]), width * size,
+             {rows, inner() * size, t_.pitch * size});
+    }
+    out.end_read(s);
+  };
+
+  std::vector<Expr> outer;
+  auto rows_and_columns = [&](const Expr& slot) {
+    auto columns = [&](const Expr& r, const Expr& from) {
+      if (t_.turns_columns == 1) return tile(outer, r, 0, from);
+      b.loop(t_.turns_columns, [&](const Expr& c) { tile(outer, r, c, c % 2); });
+    };
+    if (t_.turns_rows == 1) return columns(0, slot);
+    b.loop(t_.turns_rows, [&](const Expr& r) { columns(r, r % 2); });
+  };
+  std::function<void(size_t, Expr)> nest = [&](size_t d, Expr slot) {
+    if (d + 2 >= shape_.dims.size()) return rows_and_columns(slot);
+    b.loop(shape_.dims[d], [&](const Expr& i) {
+      outer.push_back(i);
+      nest(d + 1, i % 2);
+      outer.pop_back();
+    });
+  };
+  nest(0, 0);
+  if (in) in->close();
+  out.close();
+  return b.finish();
+}
+}  // namespace
+
+Lowered lowered(const Request& r, Code code, Shape shape) {
+  auto writer = std::make_shared<Writer>(r, std::move(code), std::move(shape));
+  Lowered out;
+  out.name = "vector " + std::string(r.op);
+  out.cycles = writer->cycles();
+  out.write = [writer] {
+    Written w;
+    w.program = writer->write();
+    return w;
+  };
+  return out;
+}
+}  // namespace aicore
