@@ -264,8 +264,8 @@ size_t CacheFolder::shrink(uint64_t limit) {
     uint64_t sum = 0;
     const int64_t now = nanoseconds_now();
     for (const CacheFile& f : all_files(path_ + "/" + kFormat)) {
-      if (f.name.starts_with(".regie-") && now - f.used_ns > kLeftBehindNs) {
-        (void)::unlink(f.path.c_str());
+      if (f.name.starts_with(".regie-")) {  // being written: its writer is about to rename it
+        if (now - f.used_ns > kLeftBehindNs) (void)::unlink(f.path.c_str());
         continue;
       }
       Group& g = groups[stem_of(f.path)];

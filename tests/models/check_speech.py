@@ -2,33 +2,22 @@
 
     check_speech.py REGIE FOLDER WORK
 
-The network is taken out of the pinned wheel of `silero-vad` (speech/requirements.txt; pip downloads it, checks its digest, and
-nothing of it is installed or run). It chooses between 16 and 8 kHz by an input, and has If nodes that ask for shapes. Each window
-is its own run; state and the end of the window before are handed on. Compiled for the shapes of 16 kHz and of 8 kHz, and with
+FOLDER/silero_vad.onnx is what speech_network.py makes. It chooses between 16 and 8 kHz by an input, and has If nodes that ask for
+shapes. Each window is its own run; state and the end of the window before are handed on. Compiled for the shapes of 16 kHz and of 8 kHz, and with
 symbolic shapes that serve both, optimised and not, run online and from the .rgm.
 """
 import pathlib
 import subprocess
 import sys
 import wave
-import zipfile
 
 import numpy as np
 import onnxruntime
 
 from check_models import run
 from inputs import input_options
-from wheels import pinned_wheel
 
-WHEEL = pathlib.Path(__file__).resolve().parent / "speech" / "requirements.txt"
-MEMBER = "silero_vad/data/silero_vad.onnx"
 TEXT = "The stage is set. Nobody speaks now. One, two, three, four, five, six, and the play begins."
-
-
-def network(folder):
-    path = folder / "silero_vad.onnx"
-    path.write_bytes(zipfile.ZipFile(pinned_wheel(WHEEL, folder)).read(MEMBER))
-    return path
 
 
 def speech(work, rate):
@@ -81,9 +70,8 @@ def differs(what, got, want):
 
 def main(regie, folder, work):
     folder, work = pathlib.Path(folder), pathlib.Path(work)
-    for path in (folder, work):
-        path.mkdir(parents=True, exist_ok=True)
-    model = network(folder)
+    work.mkdir(parents=True, exist_ok=True)
+    model = folder / "silero_vad.onnx"
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     wrong = 0
     for rate in (16000, 8000):

@@ -146,6 +146,18 @@ TEST_F(Cache, TheLeastRecentlyUsedGoFirst) {
   EXPECT_EQ(left.count(keys[0]), 1u) << "used last";
   EXPECT_EQ(left.count(keys[5]), 1u);
   EXPECT_LE(folder->bytes(), all - one);
+  // What another process is writing is not taken from it; what one left behind is.
+  const std::string young = options.folder + "/1/models/.regie-1-0.tmp",
+                    old = options.folder + "/1/files/.regie-1-1.tmp";
+  for (const std::string& f : {young, old}) {
+    fs::create_directories(fs::path(f).parent_path());
+    std::ofstream(f) << "part";
+  }
+  fs::last_write_time(old, fs::file_time_type::clock::now() - std::chrono::hours(100));
+  folder->shrink(0);
+  EXPECT_TRUE(fs::exists(young));
+  EXPECT_FALSE(fs::exists(old));
+  fs::remove(young);
   // The limit holds by itself.
   options.limit = 3 * one;
   for (int i = 10; i < 20; ++i) compile(s.write(std::to_string(i) + ".rg", graph(std::to_string(i))));

@@ -72,6 +72,7 @@ struct GridSetup {
 
   // Place of an axis within the picture, -1 outside of it.
   int64_t inside(int64_t at, int64_t size) const {
+    if (size == 0) return -1;
     if (padding == Padding::kBorder) return std::clamp<int64_t>(at, 0, size - 1);
     if (padding == Padding::kReflection) {
       const auto n = static_cast<double>(size);
@@ -102,7 +103,7 @@ void grid_sample(const GridSetup& s, const Call& call) {
         double x = pixel(static_cast<double>(Compute<G>(at[rank - 1 - axis])), size, s.corners);
         if (!(std::abs(x) < 1e15)) x = -1e9;
         if (s.sampling == Sampling::kNearest) x = std::nearbyint(x);
-        if (s.sampling != Sampling::kCubic) {
+        if (s.sampling != Sampling::kCubic && size > 0) {
           const auto edge = static_cast<double>(size);
           if (s.padding == Padding::kBorder) x = std::clamp(x, 0.0, edge - 1);
           if (s.padding == Padding::kReflection)
@@ -171,6 +172,8 @@ void infer_roi_align(const Infer& infer) {
       Shape{rois[0], x[1], infer.attrs.integer("output_height", 1), infer.attrs.integer("output_width", 1)});
 }
 
+constexpr double kMostPlaces = 1e9;  // a bin and axis
+
 KernelPtr prepare_roi_align(Prepare& p) {
   Index x = p.shape(0), rois = p.shape(1);
   if (x.size() != 4 || rois.size() != 2 || rois[1] != 4)
@@ -200,8 +203,12 @@ KernelPtr prepare_roi_align(Prepare& p) {
                h = static_cast<double>(A(roi[3])) * scale - offset - top;
         if (!half) w = std::max(w, 1.0), h = std::max(h, 1.0);
         const double bin_w = w / static_cast<double>(width), bin_h = h / static_cast<double>(height);
-        const int64_t grid_h = fixed > 0 ? fixed : static_cast<int64_t>(std::ceil(bin_h));
-        const int64_t grid_w = fixed > 0 ? fixed : static_cast<int64_t>(std::ceil(bin_w));
+        // A region that is no number, or endless, has no places that could be sampled.
+        auto places = [&](double bin) {
+          if (fixed > 0) return fixed;
+          return std::abs(bin) < kMostPlaces ? static_cast<int64_t>(std::ceil(bin)) : int64_t{0};
+        };
+        const int64_t grid_h = places(bin_h), grid_w = places(bin_w);
         const double samples = static_cast<double>(std::max<int64_t>(grid_h * grid_w, 1));
         for (int64_t c = 0; c < channels; ++c) {
           const T* from = call.in<T>(0) + (item * channels + c) * rows * columns;
@@ -217,7 +224,8 @@ KernelPtr prepare_roi_align(Prepare& p) {
                   double xx = left + static_cast<double>(px) * bin_w +
                               (static_cast<double>(ix) + 0.5) * bin_w / static_cast<double>(grid_w);
                   double value = 0, greatest = 0;
-                  if (y >= -1 && y <= static_cast<double>(rows) && xx >= -1 &&
+                  // Nothing is outside of the picture, nor in one that has no pixels.
+                  if (rows > 0 && columns > 0 && y >= -1 && y <= static_cast<double>(rows) && xx >= -1 &&
                       xx <= static_cast<double>(columns)) {
                     y = std::max(y, 0.0), xx = std::max(xx, 0.0);
                     auto y0 = static_cast<int64_t>(y), x0 = static_cast<int64_t>(xx);
