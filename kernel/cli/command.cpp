@@ -4,7 +4,6 @@
 #include <iostream>
 
 #if defined(__GLIBC__)
-#include <malloc.h>
 #endif
 
 #include "api/objects.h"
@@ -134,15 +133,6 @@ std::vector<std::pair<std::string, std::string>> compile_options(const po::varia
   if (values.count("no-verify")) pairs.emplace_back("verify", "0");
   if (values.count("fold-defaults")) pairs.emplace_back("fold-defaults", "1");
   return pairs;
-}
-
-void expect_many_small_objects() {
-#if defined(__GLIBC__)
-  mallopt(M_MXFAST, 0);
-  mallopt(M_TOP_PAD, 16 << 20);
-  mallopt(M_TRIM_THRESHOLD, 512 << 20);
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);
-#endif
 }
 
 std::vector<regie_option> api_options(const std::vector<std::pair<std::string, std::string>>& pairs) {

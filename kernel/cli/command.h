@@ -52,11 +52,6 @@ std::optional<int> parse(const Arguments& arguments, const po::options_descripti
 int report(const Status& status);
 int report_api(regie_status code);  // with regie_last_error()
 
-// For commands that make graphs: millions of small objects, most of which live until the end. Lets glibc's
-// malloc neither sort them into its fast bins and out again nor give memory back in between (5 to 10 % of a
-// large compile).
-void expect_many_small_objects();
-
 // Options that compile and run share, as they are handed to the embedding API.
 void add_compile_options(po::options_description* options);
 std::vector<std::pair<std::string, std::string>> compile_options(const po::variables_map& values);

@@ -132,7 +132,6 @@ int command_compile(const Arguments& arguments) {
                         "  regie compile model.onnx --target host_and_null --dump stages",
                         &values))
     return *code;
-  expect_many_small_objects();
   std::string path = values["MODEL"].as<std::string>();
   std::string output = values.count("output")
                            ? values["output"].as<std::string>()

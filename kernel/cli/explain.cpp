@@ -99,7 +99,6 @@ int command_explain(const Arguments& arguments) {
     return *code;
   if (values.count("NODE") && values.count("rule"))
     return report(invalid_input("give a node or --rule, one of them (--help shows an example)"));
-  expect_many_small_objects();
   auto text = answer(values);
   if (!text.ok()) return report(text.status());
   std::fputs(text->c_str(), stdout);

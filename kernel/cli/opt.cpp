@@ -54,7 +54,6 @@ int command_opt(const Arguments& arguments) {
     return *code;
   if (values.count("passes") == values.count("pipeline"))
     return report(invalid_input("give --passes or --pipeline, one of them (--help shows an example)"));
-  expect_many_small_objects();
   auto text = optimise(values);
   if (!text.ok()) return report(text.status());
   if (!values.count("output")) {

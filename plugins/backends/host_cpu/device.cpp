@@ -53,6 +53,7 @@ struct regie_fence {
 struct regie_loaded_kernel {
   regie_device* device;
   std::variant<regie::sdk::OpBlob, NativeBlob, DnnlBlob, PointwiseProgram> content;
+  RepackedWeights repacked{};
 };
 
 struct regie_executable {
@@ -199,7 +200,7 @@ regie_executable* prepare_dnnl(regie_loaded_kernel& kernel, const DnnlBlob& blob
   std::string reason = "a tensor has no element";
   if (std::none_of(r.operands, r.operands + r.operand_count, is_empty)) {
     try {
-      auto* made = new regie_executable{threads, DnnlRun(device.dnnl.get(), blob, r)};
+      auto* made = new regie_executable{threads, DnnlRun(device.dnnl.get(), blob, r, kernel.repacked)};
       if (std::get<DnnlRun>(made->run).repacked()) {
         ++device.repacked;
         device.log(REGIE_LOG_DEBUG, "a weight of " + blob.op.op() + " was packed again for these shapes");

@@ -225,7 +225,7 @@ void DnnlRun::add_own(Memory& memory, int argument, void* data) {
 }
 
 void DnnlRun::prepare_weights(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& request,
-                              Lowered& lowered) {
+                              RepackedWeights& shared, Lowered& lowered) {
   const bool packed = blob.packed_operand != REGIE_NONE;
   if (packed && (blob.packed_operand != op_.weights_operand || blob.packed.ndims != op_.weights.ndims ||
                  !std::equal(blob.packed.dims, blob.packed.dims + blob.packed.ndims, op_.weights.dims)))
@@ -234,16 +234,31 @@ void DnnlRun::prepare_weights(dnnl_engine_t engine, const DnnlBlob& blob, const 
     lowered = lower(engine, op_, blob.layout, false);
     return;
   }
-  packed_bytes(blob, request);
+  const void* from = packed_bytes(blob, request);
+  auto repack = [&](const std::string& name, bool from_plain) {
+    repacked_ = shared.get(
+        from, name,
+        [&] {
+          Bytes to = make_bytes(dnnl_memory_desc_get_size(&lowered.weights));
+          if (from_plain)
+            reorder_now(engine, op_.weights, unpack(engine, blob, request).get(), lowered.weights, to.get());
+          else
+            reorder_now(engine, blob.packed, from, lowered.weights, to.get());
+          return SharedBytes(std::move(to));
+        },
+        &packed_now_);
+  };
   Layout layout = blob.layout;
   if (layout == Layout::kWinograd) {
     try {
       lowered = lower(engine, op_, layout, true);
-      if (winograd_digest(lowered.weights) == blob.winograd.digest &&
-          dnnl_memory_desc_get_size(&lowered.weights) == blob.winograd.bytes) {
+      const uint64_t digest = winograd_digest(lowered.weights);
+      if (digest == blob.winograd.digest &&
+          dnnl_memory_desc_get_size(&lowered.weights) == blob.winograd.bytes)
         weights_offset_ = blob.winograd.offset;
-        return;
-      }
+      else  // which blocks the transformed weights lie in depends on the size of the picture
+        repack("winograd " + std::to_string(digest), true);
+      return;
     } catch (const Failure& f) {
       if (f.code != REGIE_UNSUPPORTED) throw;
     }
@@ -260,23 +275,17 @@ void DnnlRun::prepare_weights(dnnl_engine_t engine, const DnnlBlob& blob, const 
   }
   if (!fits) {
     lowered = lower(engine, op_, layout, true);
-    if (same_layout(lowered.weights, blob.packed)) return;
-    repacked_ = make_bytes(dnnl_memory_desc_get_size(&lowered.weights));
-    if (op_.quantised()) {  // what is put behind the elements is computed from row-major ones only
-      const Bytes plain = unpack(engine, blob, request);
-      reorder_now(engine, op_.weights, plain.get(), lowered.weights, repacked_.get());
-    } else {
-      reorder_now(engine, blob.packed, packed_bytes(blob, request), lowered.weights, repacked_.get());
-    }
+    // What is put behind the elements of quantised weights is computed from row-major ones only.
+    if (!same_layout(lowered.weights, blob.packed)) repack(layout_digest(lowered.weights), op_.quantised());
   }
 }
 
-DnnlRun::DnnlRun(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& r)
+DnnlRun::DnnlRun(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& r, RepackedWeights& shared)
     : op_(describe(blob.op.op(), attributes_of(blob.op), r.operands, r.operand_count, r.results,
                    r.result_count)) {
   set_formats(op_, blob.formats(), r.operands, r.results);
   Lowered lowered;
-  prepare_weights(engine, blob, r, lowered);
+  prepare_weights(engine, blob, r, shared, lowered);
   primitive_ = make_primitive(lowered.desc);
   dst_bytes_ = dnnl_memory_desc_get_size(&op_.dst);
 

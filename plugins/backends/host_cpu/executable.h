@@ -14,6 +14,7 @@
 #include "kernel_blob.h"
 #include "native.h"
 #include "primitive.h"
+#include "repacked.h"
 #include "regie/c/device.h"
 #include "regie/reference_kernel.hpp"
 
@@ -95,9 +96,10 @@ NativeRequest native_request(std::string_view op, const regie::sdk::Attrs& attrs
 // An operator by oneDNN. Throws UNSUPPORTED from the constructor where it is to be done otherwise.
 class DnnlRun {
  public:
-  DnnlRun(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& request);
+  // Weights that have to be packed again are `shared`'s.
+  DnnlRun(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& request, RepackedWeights& shared);
   uint64_t scratch_bytes() const { return scratch_.bytes; }
-  bool repacked() const { return repacked_ != nullptr; }
+  bool repacked() const { return packed_now_; }  // by this one
   regie_status run(const regie_launch& launch, dnnl_stream_t stream, std::string* words);
 
  private:
@@ -105,7 +107,7 @@ class DnnlRun {
   void add(Memory& memory, int argument, uint32_t operand, uint64_t offset = 0);
   void add_own(Memory& memory, int argument, void* data);
   void prepare_weights(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& request,
-                       Lowered& lowered);
+                       RepackedWeights& shared, Lowered& lowered);
   void set_addresses(const regie_launch& launch);
 
   // A memory object whose address comes from the launch.
@@ -116,7 +118,8 @@ class DnnlRun {
   };
   Operation op_;
   ScratchPlan scratch_;
-  Bytes repacked_;
+  SharedBytes repacked_;
+  bool packed_now_ = false;
   std::vector<Memory> memories_;
   std::vector<Bound> bound_;
   std::unique_ptr<int32_t> src_zero_;  // of the launch
