@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <new>
+#include <numeric>
 
 namespace host_cpu {
 
@@ -45,6 +47,14 @@ const void* packed_bytes(const DnnlBlob& blob, const PrepareRequest& request) {
                                      std::to_string(request.operands[blob.packed_operand].bytes) +
                                      " bytes; its kernel was made for " + std::to_string(blob.packed_bytes));
   return data;
+}
+
+// oneDNN transforms some 20 to 50 million weights a second, once for a new shape: with more of them the first
+// run of a shape would take longer than Winograd's kernels save over the direct ones in a hundred.
+constexpr int64_t kMostTransformed = int64_t{1} << 18;
+
+int64_t elements_of(const dnnl_memory_desc_t& desc) {
+  return std::accumulate(desc.dims, desc.dims + desc.ndims, int64_t{1}, std::multiplies<>());
 }
 
 }  // namespace
@@ -256,9 +266,10 @@ void DnnlRun::prepare_weights(dnnl_engine_t engine, const DnnlBlob& blob, const 
       if (digest == blob.winograd.digest &&
           dnnl_memory_desc_get_size(&lowered.weights) == blob.winograd.bytes)
         weights_offset_ = blob.winograd.offset;
-      else  // which blocks the transformed weights lie in depends on the size of the picture
+      else if (elements_of(op_.weights) <= kMostTransformed)
+        // Which blocks the transformed weights lie in depends on the size of the picture.
         repack("winograd " + std::to_string(digest), true);
-      return;
+      if (weights_offset_ || repacked_) return;
     } catch (const Failure& f) {
       if (f.code != REGIE_UNSUPPORTED) throw;
     }
