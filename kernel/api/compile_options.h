@@ -16,6 +16,7 @@ struct ApiCompile {
   std::shared_ptr<PluginHost> plugins;
   CacheOptions cache;
   ShapeSpec shapes;
+  bool sizes_said = false;  // something of `shapes`, or a size of its own
 };
 
 Result<ApiCompile> read_api_compile(const regie_option* options, size_t count);

@@ -4,10 +4,13 @@
 
 #include "api/compile_options.h"
 #include "api/objects.h"
+#include "base/file.h"
 #include "base/json_writer.h"
 #include "cache/cached_compile.h"
 #include "cache/model_memory.h"
 #include "cache/plans_compile.h"
+#include "model/file.h"
+#include "model/plan_set.h"
 
 namespace regie {
 
@@ -96,9 +99,23 @@ Status compile_plans_into(const std::string& path, std::span<const std::byte> by
   return {};
 }
 
+// An offline model with several plans has several again, unless the caller says otherwise.
+Status keep_sizes(const std::string& path, std::span<const std::byte> bytes, ApiCompile* given) {
+  if (given->sizes_said || !bytes.empty()) return {};
+  {
+    auto file = MappedFile::open(path);
+    if (!file.ok() || !looks_like_model_file(file->bytes()))
+      return {};  // whoever reads it says what is wrong
+  }
+  REGIE_ASSIGN(const std::shared_ptr<const PlanSet> set, load_plan_set(path, WeightChecking::kInBackground));
+  if (set) given->shapes = set->spec;
+  return {};
+}
+
 Status compile_into(const std::string& path, std::span<const std::byte> bytes, const regie_option* options,
                     size_t count, regie_model** model) {
-  REGIE_ASSIGN(const ApiCompile given, read_api_compile(options, count));
+  REGIE_ASSIGN(ApiCompile given, read_api_compile(options, count));
+  REGIE_TRY(keep_sizes(path, bytes, &given));
   if (given.shapes.mode == ShapeSpec::kBuckets) return compile_plans_into(path, bytes, given, model);
   REGIE_ASSIGN(CachedCompile compiled,
                compile_cached({given.plugins, path, bytes, given.options}, given.cache));
@@ -125,6 +142,8 @@ Result<ApiCompile> read_api_compile(const regie_option* options, size_t count) {
                cache_options(given.find("cache"), given.find("cache-dir"), given.find("cache-size")));
   REGIE_ASSIGN(out.shapes,
                read_shape_spec(given.text("shapes"), given.text("padding"), given.text("overflow")));
+  for (const char* key : {"shapes", "padding", "overflow"}) out.sizes_said |= given.find(key).has_value();
+  out.sizes_said |= !given.all("shape").empty();
   REGIE_ASSIGN(out.plugins, api_plugin_host(given.text("plugin-path")));
   return out;
 }

@@ -52,6 +52,7 @@ regie_model::regie_model(std::shared_ptr<const regie::Model> m) : model(std::mov
 regie_model::regie_model(std::shared_ptr<const regie::PlanSet> s)
     : model(s->plans.back()), set(std::move(s)) {
   describe_ports(*set->ports);
+  for (size_t i = 0; i < inputs.size(); ++i) inputs[i].default_value = set->default_of(i);
 }
 
 void regie_model::describe_ports(const regie::Model& from) {

@@ -9,6 +9,7 @@
 #include "cli/progress.h"
 #include "model/check.h"
 #include "model/file.h"
+#include "model/plan_set.h"
 #include "text/text.h"
 
 namespace regie::cli {
@@ -35,23 +36,53 @@ Result<Compilation> compile_now(const std::string& path, const po::variables_map
   return c;
 }
 
+// Of a model with several plans, the one that is asked for, or the last, which is that of the greatest sizes.
+Result<std::shared_ptr<const Model>> plan_of(const PlanSet& set, const po::variables_map& values) {
+  size_t plan = set.plans.size() - 1;
+  std::string known;
+  for (size_t p = 0; p < set.plan_count(); ++p)
+    known += (p ? "; " : "") + (p < set.plans.size() ? set.plan_text(p) : "dynamic");
+  if (values.count("plan")) {
+    const std::string wanted = values["plan"].as<std::string>();
+    for (plan = 0; plan < set.plan_count(); ++plan)
+      if (wanted == (plan < set.plans.size() ? set.plan_text(plan) : "dynamic")) break;
+    if (plan == set.plan_count())
+      return invalid_input("there is no plan for '" + wanted + "'; there are: " + known, "--plan");
+  } else {
+    std::fprintf(stderr, "regie: explained is the plan for %s; --plan chooses another: %s\n",
+                 set.plan_text(plan).c_str(), known.c_str());
+  }
+  return set.plan(plan);
+}
+
 // From a compile with these options, or from what a model file has kept of its own.
 Result<Compilation> look_at(const std::string& path, const po::variables_map& values) {
   REGIE_ASSIGN(const bool offline, is_offline_model(path));
   Compilation c;
   if (offline) {
-    REGIE_ASSIGN(c.model, load_model(path));
+    REGIE_ASSIGN(const std::shared_ptr<const PlanSet> set, load_plan_set(path));
+    if (set) {
+      REGIE_ASSIGN(c.model, plan_of(*set, values));
+      c.portable_graph = set->ports->portable_graph;
+    } else {
+      if (values.count("plan")) return invalid_input("the model has one plan; leave it out", "--plan");
+      REGIE_ASSIGN(c.model, load_model(path));
+    }
     c.ledger = Json::parse(c.model->ledger_json, nullptr, false);
     if (c.ledger.is_discarded() || !c.ledger.is_object() || !c.ledger.contains("operators_before"))
       return Status::error(REGIE_CORRUPT, "its ledger cannot be read; compile the model again", path);
     c.complete = false;
   } else {
+    if (values.count("plan"))
+      return invalid_input("a framework's model has no plans yet; fix the sizes of one with --shape",
+                           "--plan");
     REGIE_ASSIGN(c, compile_now(path, values));
   }
   c.path = path;
   regie::ParseOptions parse_options;
   parse_options.max_depth = regie::kMaxProgramDepth;
-  REGIE_ASSIGN(c.imported, regie::parse(c.model->portable_graph, path + " (portable graph)", parse_options));
+  if (c.portable_graph.empty()) c.portable_graph = c.model->portable_graph;
+  REGIE_ASSIGN(c.imported, regie::parse(c.portable_graph, path + " (portable graph)", parse_options));
   return c;
 }
 
@@ -84,7 +115,9 @@ int command_explain(const Arguments& arguments) {
   po::options_description options("Options");
   options.add_options()("rule", po::value<std::string>(),
                         "explain one rule: where it was applied, where it stopped")(
-      "json", "print one JSON object instead of text");
+      "plan", po::value<std::string>(),
+      "of a model file with several plans the one to explain, such as 'x.0=4' (default: of the greatest "
+      "sizes)")("json", "print one JSON object instead of text");
   add_compile_options(&options);
   po::variables_map values;
   if (auto code = parse(arguments, options,

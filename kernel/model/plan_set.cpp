@@ -26,6 +26,12 @@ std::string PlanSet::plan_text(size_t plan) const {
   return plan < plans.size() ? sizes_text(*this, sizes_of(plan)) : "dynamic";
 }
 
+std::optional<regie_tensor> PlanSet::default_of(size_t input) const {
+  const Model& m = *plans.front();
+  if (m.inputs[input].default_weight == REGIE_NONE) return std::nullopt;
+  return default_tensor(m, m.inputs[input]);
+}
+
 const PlanSet::Axis* PlanSet::axis_of(ModelDim dim) const {
   if (dim >= 0) return nullptr;
   const std::vector<int64_t>& words = ports->expressions[static_cast<size_t>(-(dim + 1))].words;
@@ -80,7 +86,7 @@ Status check_plan_set(const PlanSet& set, regie_status code) {
     if (a.sizes.size() > 4096 || (count *= a.sizes.size()) > 4096) return bad("there are too many");
   }
   if (set.axes.empty() || count != set.plans.size()) return bad("there are not as many as sizes");
-  auto same_ports = [&](const Model& m, const std::vector<ModelPort>& own,
+  auto same_ports = [&](const Model& m, const ShapeValues& at, const std::vector<ModelPort>& own,
                         const std::vector<ModelPort>& theirs) -> Status {
     if (own.size() != theirs.size()) return bad("one has other inputs or outputs");
     for (size_t i = 0; i < own.size(); ++i) {
@@ -88,7 +94,7 @@ Status check_plan_set(const PlanSet& set, regie_status code) {
       if (own[i].name != theirs[i].name || a.elem != b.elem || a.dims.size() != b.dims.size())
         return bad("'" + own[i].name + "' is something else in one of them");
       for (size_t d = 0; d < a.dims.size(); ++d)
-        if (b.dims[d] >= 0 && a.dims[d] >= 0 && a.dims[d] != b.dims[d])
+        if (b.dims[d] >= 0 && at.at(a.dims[d]) != b.dims[d])
           return bad("'" + own[i].name + "' has another size in one of them");
     }
     return {};
@@ -100,9 +106,9 @@ Status check_plan_set(const PlanSet& set, regie_status code) {
       const std::vector<int64_t> sizes = set.sizes_of(p);
       for (size_t a = 0; a < sizes.size(); ++a) symbols[set.axes[a].symbol] = sizes[a];
     }
-    REGIE_TRY(evaluate_shapes(ports, std::move(symbols)).status());
-    REGIE_TRY(same_ports(m, ports.inputs, m.inputs));
-    REGIE_TRY(same_ports(m, ports.outputs, m.outputs));
+    REGIE_ASSIGN(const ShapeValues at, evaluate_shapes(ports, std::move(symbols)));
+    REGIE_TRY(same_ports(m, at, ports.inputs, m.inputs));
+    REGIE_TRY(same_ports(m, at, ports.outputs, m.outputs));
   }
   return {};
 }

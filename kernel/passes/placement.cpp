@@ -80,6 +80,19 @@ bool came_from(const Graph& g, const regie_node& n, std::string_view name) {
   return false;
 }
 
+// An origin says its operator: "/features/Conv (Conv)". A node with a body, as regie.Pointwise, has the
+// operators in it.
+bool came_from_operator(const Graph& g, const regie_node& n, std::string_view op) {
+  if (view(n.op) == op) return true;
+  const std::string ending = " (" + std::string(op) + ")";
+  for (uint32_t o = 0; o < n.origin_count; ++o)
+    if (g.origin(n.origins[o]).ends_with(ending)) return true;
+  for (uint32_t r = 0; r < n.region_count && !is_control_flow(n); ++r)
+    for (uint32_t inner = g.region(n.regions[r]).first; inner != REGIE_NONE; inner = g.node(inner).next)
+      if (view(g.node(inner).op) == op) return true;
+  return false;
+}
+
 // What the pipeline's [[force]] say; of several for one node, the last.
 Status force_engines(const CompileState& state, std::vector<regie_placement_node>* nodes) {
   const Graph& g = *state.graph;
@@ -96,7 +109,7 @@ Status force_engines(const CompileState& state, std::vector<regie_placement_node
     bool found = false;
     for (regie_placement_node& p : *nodes) {
       const regie_node& n = g.node(p.node);
-      if (f.node.empty() ? view(n.op) != f.op : !came_from(g, n, f.node)) continue;
+      if (f.node.empty() ? !came_from_operator(g, n, f.op) : !came_from(g, n, f.node)) continue;
       found = true;
       if (is_control_flow(n))
         return invalid_input(g.describe_node(p.node) + " is control flow, which runs on the host", f.where);

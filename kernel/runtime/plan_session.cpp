@@ -17,6 +17,7 @@ Result<std::shared_ptr<PlanSession>> PlanSession::create(std::shared_ptr<const P
   session->options_ = options;
   const size_t count = session->set_->plans.size() + 1;
   session->sessions_.resize(count);
+  session->making_ = std::make_unique<std::mutex[]>(count);
   session->runs_ = std::make_unique<std::atomic<uint64_t>[]>(count);
   // What is wrong with the devices is said now, not at the first run.
   REGIE_TRY(session->session(session->set_->plans.size() - 1).status());
@@ -24,16 +25,20 @@ Result<std::shared_ptr<PlanSession>> PlanSession::create(std::shared_ptr<const P
 }
 
 Result<Session*> PlanSession::session(size_t plan) {
+  auto ready = [&] {
+    std::lock_guard lock(mutex_);
+    return sessions_[plan].get();
+  };
+  if (Session* s = ready()) return s;
+  std::lock_guard one(making_[plan]);
+  if (Session* s = ready()) return s;
+  const std::string text = plan == set_->plans.size() ? "dynamic shapes" : set_->plan_text(plan);
+  auto made = Session::create(set_->plan(plan), plugins_, options_);
+  if (!made.ok()) return std::move(made).status().while_doing("making the plan for " + text + " ready");
+  log(REGIE_LOG_INFO, "shapes", set_->ports->name + ": the plan for " + text + " is made ready");
   std::lock_guard lock(mutex_);
-  std::shared_ptr<Session>& s = sessions_[plan];
-  if (!s) {
-    const std::string text = plan == set_->plans.size() ? "dynamic shapes" : set_->plan_text(plan);
-    auto made = Session::create(set_->plan(plan), plugins_, options_);
-    if (!made.ok()) return std::move(made).status().while_doing("making the plan for " + text + " ready");
-    s = std::move(made).value();
-    log(REGIE_LOG_INFO, "shapes", set_->ports->name + ": the plan for " + text + " is made ready");
-  }
-  return s.get();
+  sessions_[plan] = std::move(made).value();
+  return sessions_[plan].get();
 }
 
 Result<std::shared_ptr<PlanContext>> PlanSession::acquire() {

@@ -46,6 +46,8 @@ class PlanSession : public std::enable_shared_from_this<PlanSession> {
   mutable std::mutex mutex_;  // of the two below
   std::vector<std::unique_ptr<PlanContext>> pool_;
   std::vector<std::shared_ptr<Session>> sessions_;
+  // By plan, held while it is made ready: nobody waits for a plan that he does not need.
+  std::unique_ptr<std::mutex[]> making_;
   std::atomic<uint64_t> exact_{0}, padded_{0}, dynamic_{0}, resized_{0}, refused_{0};
   std::unique_ptr<std::atomic<uint64_t>[]> runs_;
 };

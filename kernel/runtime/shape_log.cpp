@@ -1,6 +1,7 @@
 #include "runtime/shape_log.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,6 +18,17 @@ ShapeLog::ShapeLog(int file, std::string path, std::vector<std::string> names)
 ShapeLog::~ShapeLog() { ::close(file_); }
 
 Result<std::shared_ptr<ShapeLog>> ShapeLog::open(const std::string& path, std::vector<std::string> names) {
+  // Lines are put behind what is there: of a log, not of a model whose name was given by mistake.
+  if (const int there = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); there >= 0) {
+    struct stat info {};
+    char first = '{';
+    const bool other = ::fstat(there, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0 &&
+                       ::pread(there, &first, 1, 0) == 1 && first != '{';
+    ::close(there);
+    if (other)
+      return invalid_input(
+          "it is there and no log of shapes, which has a JSON object a line; choose another file", path);
+  }
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file < 0)
     return io_error(

@@ -355,6 +355,22 @@ graph @three(%x: f32[1,4,8,8]) -> (%y) {
   const ProcessResult r = run_regie("explain " + shell_word(model) +
                                     " second --target host_and_null --pipeline " + shell_word(pipeline));
   EXPECT_THAT(r.out, HasSubstr("asked for by the user")) << r.err;
+  // Nodes that an operator became a part of are meant, too: here two became one element-wise pass.
+  const std::string chain = scratch.write("chain.rg", R"(
+graph @chain(%x: f32[64]) -> (%y) {
+  %a: f32[64] = Sigmoid(%x) @name("first")
+  %y: f32[64] = Tanh(%a) @name("second")
+}
+)");
+  const std::string tanh = scratch.write("tanh.toml",
+                                         "schema = 1\nname = \"mine\"\nextends = "
+                                         "\"default\"\n[[force]]\nengine = \"null\"\noperator = \"Tanh\"\n");
+  const ProcessResult no =
+      run_regie("compile " + shell_word(chain) + " -o " + shell_word(scratch.path("c.rgm")) +
+                " --target host_and_null --pipeline " + shell_word(tanh));
+  EXPECT_EQ(no.exit_code, 2);
+  EXPECT_THAT(no.err, HasSubstr("null"));
+  EXPECT_THAT(no.err, HasSubstr("regie.Pointwise"));
 }
 
 TEST(Explain, WhyItWasNotFusedAndWhoIsInTheWay) {

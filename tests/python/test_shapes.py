@@ -216,6 +216,23 @@ class Shapes(unittest.TestCase):
         told = model.statistics
         self.assertEqual(told["exact"] + told["padded"] + told["dynamic"], 240)
 
+    def test_inputs_that_may_be_left_out(self):
+        proto = model_of('''g (float[n,4] x, float[4] b, float[n,4] c) => (float[n,4] y) <float[4] b = {1, -2, 3, -4}> {
+            s = Add(x, b)
+            t = Mul(s, c)
+            y = Relu(t)
+        }''')
+        peer = peer_of(proto)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "o.rgm")
+            regie.compile(proto, shapes="buckets:x.0=2|6").save(path)
+            for model in (regie.compile(proto, shapes="buckets:x.0=2|6"), regie.load(path)):
+                for n in (1, 2, 5, 6):
+                    given = {name: self.random.standard_normal((n, 4), np.float32) for name in "xc"}
+                    for more in ({}, {"b": self.random.standard_normal(4, np.float32)}, {}):
+                        want, = peer.run(None, {**given, **more})
+                        np.testing.assert_allclose(model.run({**given, **more})["y"], want, rtol=1e-6)
+
     def test_dynamic_shapes_are_counted(self):
         model = regie.compile(DIGITS, shapes="dynamic")
         for n in (1, 3, 1, 3, 5):
@@ -246,6 +263,19 @@ class CommandLine(unittest.TestCase):
             self.assertIn("x.0=8", self.run_command("inspect", path).stdout)
             again = os.path.join(folder, "again.rgm")
             self.run_command("compile", path, "-o", again)
+            self.assertIn("buckets:x.0=1|8", self.run_command("inspect", again).stdout)
+            self.run_command("compile", path, "-o", again, "--shapes", "dynamic")
+            self.assertNotIn("buckets:", self.run_command("inspect", again).stdout)
+            # A file that is no log is left as it is.
+            before = pathlib.Path(path).read_bytes()
+            done = self.run_command("run", path, "--random", 1, "--shape", "x=5,1,8,8", "--shape-log", path, code=2)
+            self.assertIn("no log of shapes", done.stderr)
+            self.assertEqual(pathlib.Path(path).read_bytes(), before)
+            done = self.run_command("explain", path, "--json")
+            self.assertIn("the plan for x.0=8; --plan chooses another: x.0=1; x.0=8", done.stderr)
+            json.loads(done.stdout)
+            self.assertEqual(self.run_command("explain", path, "--plan", "x.0=1").stderr, "")
+            self.assertIn("there are: x.0=1; x.0=8", self.run_command("explain", path, "--plan", "x.0=2", code=2).stderr)
             self.assertIn("scores: f32[3,10]", self.run_command("run", again, "--random", 1, "--shape", "x=3,1,8,8").stdout)
             self.run_command("run", path, "--random", 1, "--shape", "x=9,1,8,8", code=2)
 
