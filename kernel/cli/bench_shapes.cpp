@@ -1,5 +1,6 @@
 #include "cli/bench_shapes.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -27,6 +28,7 @@ struct Measured {
   double first_ms = 0;
   uint64_t prepared = 0;  // shapes that were new to the context at the first use
   std::string plan;       // of a model with several
+  std::string refused;    // why the model does not take it; nothing was measured then
   Summary summary;
 };
 
@@ -61,6 +63,10 @@ Json to_json(const std::string& path, Opened& opened, const std::vector<Measured
     Json one{
         {"shape", m.shape}, {"requests", m.requests}, {"first_use_ms", m.first_ms}, {"prepared", m.prepared}};
     if (!m.plan.empty()) one["plan"] = m.plan;
+    if (!m.refused.empty()) {
+      j["shapes"].push_back({{"shape", m.shape}, {"requests", m.requests}, {"refused", m.refused}});
+      continue;
+    }
     one["iterations"] = m.summary.count;
     one["latency_ms"] = {{"min", m.summary.min},       {"max", m.summary.max}, {"mean", m.summary.mean},
                          {"median", m.summary.median}, {"p90", m.summary.p90}, {"p99", m.summary.p99}};
@@ -85,10 +91,15 @@ void print(const std::string& path, Opened& opened, const std::vector<Measured>&
                 static_cast<unsigned long long>(session["dynamic"].get<uint64_t>()),
                 static_cast<unsigned long long>(session["resized"].get<uint64_t>()));
   std::printf("%9s %11s %11s %11s  %s\n", "requests", "first ms", "p50 ms", "p99 ms", "shape");
-  for (const Measured& m : list)
+  for (const Measured& m : list) {
+    if (!m.refused.empty()) continue;
     std::printf("%9llu %11.4f %11.4f %11.4f  %s%s%s\n", static_cast<unsigned long long>(m.requests),
                 m.first_ms, m.summary.median, m.summary.p99, to_text(m.shape).c_str(),
                 m.plan.empty() ? "" : " -> ", m.plan.c_str());
+  }
+  for (const Measured& m : list)
+    if (!m.refused.empty())
+      std::printf("%9llu refused: %s\n", static_cast<unsigned long long>(m.requests), m.refused.c_str());
 }
 
 uint64_t compiles_so_far() { return Json::parse(regie_cache_statistics()).value("compiles", uint64_t{0}); }
@@ -153,12 +164,18 @@ int bench_shapes(const std::string& path, Opened& opened, const std::vector<Requ
       auto made = make_inputs(opened.model.get(), shape, values, plan.seed);
       if (!made.ok()) return report(std::move(made).status().set_where(path));
       inputs.push_back(std::move(made).value());
-      list.push_back({shape, 0, 0, 0, {}, {}});
+      list.push_back({shape, 0, 0, 0, {}, {}, {}});
     }
     Measured& m = list[it->second];
     ++m.requests;
+    if (!m.refused.empty()) continue;
     const uint64_t before = fresh ? statistics_of(opened).value("shapes_prepared", uint64_t{0}) : 0;
     if (regie_status s = run(it->second, &ms)) {
+      // A log may hold requests of any size. What is asked for by --shape must be right.
+      if (s == REGIE_INVALID_INPUT && values.count("trace")) {
+        m.refused = to_text(shape) + ": " + regie_last_error();
+        continue;
+      }
       std::fprintf(stderr, "regie: at %s:\n", to_text(shape).c_str());
       return report_api(s);
     }
@@ -169,7 +186,10 @@ int bench_shapes(const std::string& path, Opened& opened, const std::vector<Requ
     m.plan = after.value("plan", "");
     progress.show("first use of shape " + std::to_string(list.size()));
   }
+  if (std::all_of(list.begin(), list.end(), [](const Measured& m) { return !m.refused.empty(); }))
+    return report(invalid_input("the model takes none of the shapes: " + list.front().refused, path));
   for (size_t i = 0; i < list.size(); ++i) {
+    if (!list[i].refused.empty()) continue;
     progress.show("measuring shape " + std::to_string(i + 1) + " of " + std::to_string(list.size()));
     for (const auto start = Clock::now(); ms_since(start) < plan.warm_up_ms;)
       if (regie_status s = run(i, &ms)) return report_api(s);

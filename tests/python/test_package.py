@@ -168,6 +168,19 @@ class Package(unittest.TestCase):
         self.close(regie.compile(DIGITS, target="host_and_null").run({"x": self.images})["scores"], self.want)
         self.close(regie.compile(DIGITS, optimise=False).run({"x": self.images})["scores"], self.want)
 
+    def test_options_of_the_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            log, path = os.path.join(folder, "log.jsonl"), os.path.join(folder, "d.rgm")
+            model = regie.compile(DIGITS, target="ascend310-sim", shapes={"x": (2, 1, 8, 8)}, shape_log=log, devices={"npu.mode": "sink"})
+            model.save(path)
+            x = np.random.default_rng(1).random((2, 1, 8, 8), np.float32)
+            want = model.run({"x": x})["scores"]
+            again = regie.load(path, shape_log=log, devices={"npu.mode": "issue"}, timeout_ms=60000)
+            np.testing.assert_array_equal(again.run({"x": x})["scores"], want)
+            self.assertEqual([json.loads(line) for line in pathlib.Path(log).read_text().splitlines()], [{"x": [2, 1, 8, 8]}] * 2)
+            self.assertRaisesRegex(regie.Error, "mode", regie.load(path, devices={"npu.mode": "backwards"}).run, {"x": x})
+            self.assertRaisesRegex(regie.Error, "unknown parameter 'colour'", regie.load(path, devices={"npu.colour": 1}).run, {"x": x})
+
     def test_report(self):
         report = regie.compile(DIGITS).report
         self.assertIsInstance(report, dict)

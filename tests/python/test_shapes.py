@@ -298,6 +298,20 @@ class CommandLine(unittest.TestCase):
             self.assertGreaterEqual(s["iterations"], 10)
             self.assertGreater(s["latency_ms"]["median"], 0)
 
+    def test_bench_of_what_is_refused(self):
+        quick = ("--duration", "0.02", "--warm-up-ms", "1")
+        with tempfile.TemporaryDirectory() as folder:
+            trace = os.path.join(folder, "t.jsonl")
+            pathlib.Path(trace).write_text("".join(json.dumps({"x": [n, 1, 8, 8]}) + "\n" for n in (9, 1, 9, 2)))
+            told = json.loads(self.run_command("bench", DIGITS, "--shapes", "max:x.0=2", "--trace", trace, *quick, "--json").stdout)
+            self.assertEqual([(s["shape"]["x"][0], s["requests"], "refused" in s) for s in told["shapes"]],
+                             [(9, 2, True), (1, 1, False), (2, 1, False)])
+            self.assertIn("refused: x=9,1,8,8", self.run_command("bench", DIGITS, "--shapes", "max:x.0=2", "--trace", trace, *quick).stdout)
+            pathlib.Path(trace).write_text(json.dumps({"x": [9, 1, 8, 8]}) + "\n")
+            done = self.run_command("bench", DIGITS, "--shapes", "max:x.0=2", "--trace", trace, *quick, code=2)
+            self.assertIn("takes none of the shapes", done.stderr)
+            self.run_command("bench", DIGITS, "--shapes", "max:x.0=2", "--shape", "x=9,1,8,8", "--shape", "x=1,1,8,8", *quick, code=2)
+
     def advise(self, rows, *options):
         with tempfile.TemporaryDirectory() as folder:
             trace = os.path.join(folder, "t.jsonl")

@@ -103,10 +103,15 @@ nb::object Port::shape() const {
   return out;
 }
 
+using Options = std::vector<std::pair<std::string, std::string>>;
+
 class Model {
  public:
-  Model(api::Model model, uint32_t threads)
-      : model_(std::move(model)), threads_(threads), in_(model_.inputs()), out_(model_.outputs()) {
+  Model(api::Model model, Options of_session)
+      : model_(std::move(model)),
+        of_session_(std::move(of_session)),
+        in_(model_.inputs()),
+        out_(model_.outputs()) {
     for (const regie_port& p : in_) in_names_.push_back(nb::str(p.name));
     for (const regie_port& p : out_) {
       out_names_.push_back(nb::str(p.name));
@@ -197,18 +202,14 @@ class Model {
   api::Session& session() {
     unlocked([&] {
       std::lock_guard lock(mutex_);
-      if (!session_) {
-        api::Options options;
-        if (threads_) options.emplace_back("threads", std::to_string(threads_));
-        session_.emplace(model_, options);
-      }
+      if (!session_) session_.emplace(model_, of_session_);
       return 0;
     });
     return *session_;
   }
 
   api::Model model_;
-  uint32_t threads_;
+  Options of_session_;
   std::vector<regie_port> in_, out_;
   std::vector<nb::object> in_names_, out_names_;
   std::vector<bool> out_fixed_;  // shape known before the run, so that the run writes to the array itself
@@ -216,20 +217,19 @@ class Model {
   std::optional<api::Session> session_;
 };
 
-using Options = std::vector<std::pair<std::string, std::string>>;
-
-Model* compile_file(const std::string& path, const Options& options, uint32_t threads) {
-  return new Model(unlocked([&] { return api::Model::compile(path, options); }), threads);
+Model* compile_file(const std::string& path, const Options& options, const Options& of_session) {
+  return new Model(unlocked([&] { return api::Model::compile(path, options); }), of_session);
 }
-Model* compile_bytes(nb::bytes data, const std::string& name, const Options& options, uint32_t threads) {
+Model* compile_bytes(nb::bytes data, const std::string& name, const Options& options,
+                     const Options& of_session) {
   const auto* from = static_cast<const std::byte*>(data.data());
   return new Model(unlocked([&] {
                      return api::Model::compile({from, data.size()}, name, options);
                    }),
-                   threads);
+                   of_session);
 }
-Model* load(const std::string& path, uint32_t threads) {
-  return new Model(unlocked([&] { return api::Model::load(path); }), threads);
+Model* load(const std::string& path, const Options& of_session) {
+  return new Model(unlocked([&] { return api::Model::load(path); }), of_session);
 }
 
 }  // namespace

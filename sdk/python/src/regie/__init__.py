@@ -98,9 +98,23 @@ def _options(target: str, pipeline: str | None, shapes: str | _Mapping[str, Sequ
     return made
 
 
+def _of_session(threads: int, shape_log: str | _os.PathLike[str] | None, devices: _Mapping[str, Any] | None,
+                timeout_ms: int | None) -> list[tuple[str, str]]:
+    made = [("threads", str(threads))] if threads else []
+    if shape_log is not None:
+        made.append(("shape-log", _os.fspath(shape_log)))
+    if timeout_ms is not None:
+        made.append(("timeout-ms", str(timeout_ms)))
+    for key, value in (devices or {}).items():
+        made.append(("device-set", f"{key}={value}"))
+    return made
+
+
 def compile(model: Any, *, target: str = "host_cpu", pipeline: str | None = None,
             shapes: str | _Mapping[str, Sequence[int]] | None = None, threads: int = 1, optimise: bool = True,
-            settings: _Mapping[str, Any] | None = None, name: str = "model.onnx", **options: Any) -> Model:
+            settings: _Mapping[str, Any] | None = None, name: str = "model.onnx",
+            shape_log: str | _os.PathLike[str] | None = None, devices: _Mapping[str, Any] | None = None,
+            timeout_ms: int | None = None, **options: Any) -> Model:
     """Compiles a model for a target.
 
     model: a path, the bytes of a model file, or an onnx.ModelProto.
@@ -109,6 +123,7 @@ def compile(model: Any, *, target: str = "host_cpu", pipeline: str | None = None
     threads: width of the kernels, at compile time and in runs.
     settings: {"pass.option": value}, as `regie compile --set`.
     name: what messages call a model that has no path; external data is looked for beside it.
+    shape_log, devices, timeout_ms: of the runs, as for `load`.
     options: others of the embedding API: padding, overflow (with buckets), dump, verify, plugin_path, cache ("off", "read", "on"),
         cache_dir, cache_size, fold_defaults (inputs that the model has a value for are constants).
         memory_limit ("64MiB": most bytes that the arenas may take; cheap values are computed again where that needs it).
@@ -117,18 +132,26 @@ def compile(model: Any, *, target: str = "host_cpu", pipeline: str | None = None
     the same in every respect, is not compiled again: model.report["cache"] says where it came from, or why it was not known.
     """
     made = _options(target, pipeline, shapes, threads, optimise, settings, options)
+    runs = _of_session(threads, shape_log, devices, timeout_ms)
     if isinstance(model, (str, _os.PathLike)):
-        return Model(_core.compile_file(_os.fspath(model), made, threads))
+        return Model(_core.compile_file(_os.fspath(model), made, runs))
     if hasattr(model, "SerializeToString"):
         model = model.SerializeToString()
     if not isinstance(model, (bytes, bytearray, memoryview)):
         raise TypeError(f"a model is a path, bytes or a ModelProto, not {type(model).__name__}")
-    return Model(_core.compile_bytes(bytes(model), name, made, threads))
+    return Model(_core.compile_bytes(bytes(model), name, made, runs))
 
 
-def load(path: str | _os.PathLike[str], *, threads: int = 0) -> Model:
-    """Loads an offline model. threads: 0 is the width that it was compiled for."""
-    return Model(_core.load(_os.fspath(path), threads))
+def load(path: str | _os.PathLike[str], *, threads: int = 0, shape_log: str | _os.PathLike[str] | None = None,
+         devices: _Mapping[str, Any] | None = None, timeout_ms: int | None = None) -> Model:
+    """Loads an offline model.
+
+    threads: 0 is the width that it was compiled for.
+    shape_log: a file that gets a line of JSON with the shapes of each run, for `regie shapes advise`.
+    devices: {"npu.mode": "sink"}, parameters of devices for these runs, as `--device-set`.
+    timeout_ms: longest wait for a device before a run fails.
+    """
+    return Model(_core.load(_os.fspath(path), _of_session(threads, shape_log, devices, timeout_ms)))
 
 
 def cache_statistics() -> dict[str, int]:
