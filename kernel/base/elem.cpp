@@ -40,10 +40,8 @@ using Bytes = std::unique_ptr<std::byte, FreeAligned>;
 // memory; nor is there for more than the computer has, which an overcommitting system would grant, to end the
 // process when it is used.
 Bytes allocate_bytes(uint64_t size) {
-  static const auto physical =
-      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
   const uint64_t wanted = size == 0 ? 64 : size;
-  if (wanted > physical) return nullptr;
+  if (wanted > physical_bytes()) return nullptr;
   return Bytes(static_cast<std::byte*>(::operator new(wanted, kAlignment, std::nothrow)));
 }
 
@@ -74,6 +72,12 @@ Status no_memory(std::string_view what, regie_elem elem, std::span<const int64_t
 }
 
 }  // namespace
+
+uint64_t physical_bytes() {
+  static const auto bytes =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+  return bytes;
+}
 
 std::string_view elem_name(regie_elem elem) { return kElems[elem < kElemCount ? elem : 0].name; }
 

@@ -21,6 +21,7 @@ uint32_t elem_bits(regie_elem elem);  // below 8 for packed types; 0 for string 
 // Bytes of `count` elements, sub-byte types packed; strings count as sizeof(regie_str). Saturates at
 // UINT64_MAX.
 uint64_t elem_bytes(regie_elem elem, uint64_t count);
+uint64_t physical_bytes();  // of memory that this computer has
 // Product; 1 for rank 0; saturates at INT64_MAX.
 int64_t element_count(std::span<const int64_t> dims);
 

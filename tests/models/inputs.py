@@ -18,8 +18,9 @@ def random_inputs(model, seed, shape_of):
     arrays = {}
     for value in ports_of(model):
         kind = value.type.tensor_type
-        dims = shape_of(value.name, [d.dim_value for d in kind.shape.dim])
-        if not all(d > 0 for d in dims):
+        written = [d.dim_value for d in kind.shape.dim]
+        dims = shape_of(value.name, written)
+        if dims == written and not all(d > 0 for d in dims):
             raise RuntimeError(f"input {value.name} has the shape {dims}: fix it with --shape")
         dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
         if dtype == np.bool_:

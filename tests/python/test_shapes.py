@@ -115,6 +115,10 @@ class Shapes(unittest.TestCase):
             self.check(model, n)
         self.assertEqual(model.statistics["padded"], 0)
 
+    def test_more_than_there_is_memory(self):
+        model = regie.compile(DIGITS, shapes="max:x.0=100000000000")
+        self.assertRaisesRegex(regie.Error, "this computer has", model.run, {"x": np.zeros((2, 1, 8, 8), np.float32)})
+
     def test_two_inputs_two_axes(self):
         proto = model_of("""two (float[N,L,4] x, float[N,4,3] w) => (float[N,L,3] y, float[N,L] s) {
             m = MatMul(x, w)
