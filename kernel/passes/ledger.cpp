@@ -64,6 +64,7 @@ void write(JsonWriter& j, const MemoryRecord& m) {
       .member("lower_bound_bytes", m.lower_bound)
       .member("sum_of_tensors_bytes", m.sum_of_tensors)
       .member("buffers", m.buffers)
+      .member("unordered_pairs", m.unordered_pairs)
       .member("proven_optimal", m.proven_optimal)
       .member("peak_step", m.peak_step)
       .strings("held_by", m.holders)
@@ -162,6 +163,10 @@ std::string Ledger::to_json(bool times) const {
       .member("streams", streams)
       .member("events", events.size())
       .strings("event_reasons", events);
+  if (predicted_ns > 0)
+    j.member("event_ids", event_ids)
+        .member("predicted_ns", predicted_ns)
+        .member("predicted_one_stream_ns", one_stream_ns);
   write_counts(j, "counts", counts);
   write_list(j, "notes", details);
   if (times)

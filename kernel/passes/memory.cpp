@@ -5,6 +5,11 @@
 // touch its memory space is known to come after its last use. On one stream that is the next step; across
 // streams it follows from the waits. So two streams share bytes only where the schedule orders them.
 //
+// That is more than is needed: two buffers may share bytes if each task that touches the one has ended before
+// any that touches the other starts. So with several streams, where all tasks are in one region and all sizes
+// are numbers, a buffer lives from the first to the last step that touches it, and those that time would let
+// share bytes and the schedule does not are named to the planner (apart.h).
+//
 // What an iteration of a Loop reads of outside is read again by the next one: it lives to the Loop's end,
 // whatever its last reader in the order of steps. What is carried and what is collected lives from before the
 // first iteration on.
@@ -12,9 +17,11 @@
 #include <map>
 
 #include "model/packing_check.h"
+#include "passes/apart.h"
 #include "passes/compile_state.h"
 #include "ir/structural.h"
 #include "passes/late_symbols.h"
+#include "passes/schedule_problem.h"
 
 namespace regie {
 
@@ -28,6 +35,7 @@ class Timeline {
     propagate();
   }
   uint64_t steps() const { return steps_; }
+  size_t streams() const { return streams_; }
   // First step from which on all streams that touch `space` come after what happened at `step`.
   uint64_t released(uint64_t step, uint32_t space) const {
     uint32_t task = task_at_[step];
@@ -154,6 +162,10 @@ class Builder {
  public:
   explicit Builder(CompileState& state) : state_(state), g_(*state.graph), time_(state) {}
 
+  size_t streams() const { return time_.streams(); }
+  // By buffer: the steps that touch it.
+  const std::vector<std::vector<uint64_t>>& touched() const { return touched_; }
+
   Status build() {
     state_.buffers.clear();
     state_.buffer_of_value.assign(g_.value_count(), REGIE_NONE);
@@ -169,6 +181,9 @@ class Builder {
  private:
   Status visit(const ScheduledTask& t) {
     const regie_node& n = g_.node(t.node);
+    // What runs nothing touches nothing.
+    REGIE_ASSIGN(const bool idle, runs_nothing(state_, t.node));
+    if (idle) return {};
     for (uint32_t v : g_.operands(t.node))
       if (v != REGIE_NONE) REGIE_TRY(touch(v, t.step, n.region));
     for (uint32_t v : g_.results(t.node)) {
@@ -199,6 +214,7 @@ class Builder {
       b.lower = t.step;
       b.upper = time_.released(t.step, b.space);
       state_.buffers.push_back(b);
+      touched_.push_back({t.step});
     }
     return {};
   }
@@ -224,7 +240,9 @@ class Builder {
       b.lower = first;
       REGIE_TRY(set_size(root, &b));
       state_.buffers.push_back(b);
+      touched_.emplace_back();
     }
+    touched_[index].push_back(step);
     PlannedBuffer& b = state_.buffers[index];
     b.lower = std::min(b.lower, first);
     b.upper = std::max(b.upper, time_.released(step, b.space));
@@ -256,6 +274,7 @@ class Builder {
   CompileState& state_;
   const Graph& g_;
   Timeline time_;
+  std::vector<std::vector<uint64_t>> touched_;
 };
 
 std::string buffer_name(const CompileState& state, const PlannedBuffer& b) {
@@ -290,13 +309,17 @@ void describe_peak(const CompileState& state, const std::vector<uint32_t>& membe
 Status run_memory_planner(CompileState& state, const Provider<regie_memory_table>& planner,
                           const regie_config* options) {
   REGIE_TRY(compile_kernels(state));
-  REGIE_TRY(Builder(state).build());
+  Builder builder(state);
+  REGIE_TRY(builder.build());
+  std::vector<std::pair<uint32_t, uint32_t>> apart;
+  if (builder.streams() > 1) apart = tighten_lives(state, builder.touched());
   for (uint32_t space = 0; space < state.target.devices.size(); ++space) {
     MemoryRecord record;
     const TargetDevice& device = state.target.devices[state.target.device_of(space)];
     record.space = device.name;
     std::vector<uint32_t> members;
     std::vector<regie_memory_buffer> problem_buffers;
+    std::vector<uint32_t> index(state.buffers.size(), REGIE_NONE);
     for (uint32_t i = 0; i < state.buffers.size(); ++i) {
       PlannedBuffer& b = state.buffers[i];
       if (b.space != space) continue;
@@ -304,6 +327,7 @@ Status run_memory_planner(CompileState& state, const Provider<regie_memory_table
       record.late_buffers += b.late;
       record.sum_of_tensors += b.size;
       if (b.size == 0) continue;  // takes no room wherever it is
+      index[i] = static_cast<uint32_t>(members.size());
       members.push_back(i);
       problem_buffers.push_back({b.lower, b.upper, b.size, REGIE_OFFSET_FREE, b.alignment, 0, 0});
     }
@@ -315,6 +339,12 @@ Status run_memory_planner(CompileState& state, const Provider<regie_memory_table
       problem.buffer_count = members.size();
       problem.buffers = problem_buffers.data();
       problem.capacity = UINT64_MAX;
+      std::vector<regie_memory_conflict> conflicts;
+      for (const auto& [a, b] : apart)
+        if (index[a] != REGIE_NONE && index[b] != REGIE_NONE) conflicts.push_back({index[a], index[b]});
+      problem.conflict_count = conflicts.size();
+      problem.conflicts = conflicts.data();
+      record.unordered_pairs = static_cast<uint32_t>(conflicts.size());
       std::vector<uint64_t> offsets(members.size());
       REGIE_TRY(call_plugin("memory planner of plug-in " + planner.manifest->name, [&] {
         return planner.table->plan(planner.index, host_table(), options, &problem, offsets.data(), &answer);

@@ -413,7 +413,7 @@ Status Manager::fit_limit(const Pipeline& pipeline) {
   };
   actions.plan_again = [&] {
     state_.ledger.memory.clear();
-    state_.ledger.events.clear();
+    state_.schedule.clear();
     return run_stages(pipeline, first);
   };
   Status fitted = fit_memory_limit(state_, actions);
