@@ -176,9 +176,9 @@ Status OutputMemory::fit(uint64_t need, const char* kind, const std::string& nam
   if (need <= physical_bytes())
     data.reset(static_cast<std::byte*>(::operator new (size, std::align_val_t{64}, std::nothrow)));
   if (!data)
-    return Status::error(REGIE_OUT_OF_MEMORY,
-                         std::string(kind) + " '" + name + "' takes " + std::to_string(need) +
-                             " bytes; this computer has " + std::to_string(physical_bytes()));
+    return Status::error(REGIE_OUT_OF_MEMORY, std::string(kind) + " '" + name + "' takes " +
+                                                  std::to_string(need) + " bytes; this computer has " +
+                                                  std::to_string(physical_bytes()));
   bytes = size;
   return {};
 }
