@@ -117,8 +117,8 @@ int run(int count, char** arguments) {
   std::printf(
       "%zu buffers, %d shapes: mean %.4f, worst %.4f, best %.4f of a plan of its own, at most %llu bytes; "
       "%.2f us a shape, %.1f us per 1,000 buffers\n",
-      model->buffers.size(), shapes, sum / shapes, worst, least,
-      static_cast<unsigned long long>(largest), seconds / shapes * 1e6,
+      model->buffers.size(), shapes, sum / shapes, worst, least, static_cast<unsigned long long>(largest),
+      seconds / shapes * 1e6,
       seconds / shapes * 1e9 / static_cast<double>(std::max<size_t>(model->buffers.size(), 1)));
   return worst <= 1.05 ? 0 : 1;
 }
