@@ -3,8 +3,10 @@
 // were published with them, or are the sums of sizes live at one step.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
+#include <random>
 
 #include "regie_test_paths.h"
 #include "support/memory_problem.h"
@@ -271,6 +273,35 @@ TEST_F(PlanPacked, TheClockStopsIt) {
   const auto start = std::chrono::steady_clock::now();
   ASSERT_NO_FATAL_FAILURE(check(b, "clock", {{"seconds", "0.2"}}));
   EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 20);
+}
+
+// Who is aligned to a page begins on one, however small it is: three of them take two pages and a bit, and
+// the others have room between them.
+TEST_F(PlanPacked, LargeAlignmentsCountInTheBound) {
+  const Buffers b{buffer(0, 4, 10, 4096), buffer(0, 4, 20, 4096), buffer(1, 3, 30, 4096),
+                  buffer(0, 4, 3000, 1),  buffer(0, 4, 3000, 1),  buffer(4, 9, 5000, 64)};
+  for (const char* effort : {"fast", "default"}) {
+    ASSERT_NO_FATAL_FAILURE(check(b, effort, {{"effort", effort}}));
+    EXPECT_EQ(planner_.answer.lower_bound, 2u * 4096 + 10) << effort;
+    EXPECT_EQ(planner_.answer.peak, 2u * 4096 + 10) << effort;
+  }
+}
+
+// Sizes over four orders of magnitude, a tenth of the buffers with long lives: more than are searched.
+TEST_F(PlanPacked, ManyBuffersComeClose) {
+  std::mt19937_64 random(5);
+  Buffers b;
+  constexpr uint64_t kCount = 24'000;
+  std::vector<uint64_t> live(kCount / 3 + 500, 0);
+  for (uint64_t i = 0; i < kCount; ++i) {
+    const uint64_t lower = i / 3, life = random() % 10 ? 1 + random() % 7 : 8 + random() % 392;
+    const uint64_t size = (uint64_t{64} << random() % 16) + random() % 64 * 64;
+    b.push_back(buffer(lower, lower + life, size));
+    for (uint64_t t = lower; t < lower + life; ++t) live[t] += size;
+  }
+  const auto fullest = static_cast<double>(*std::max_element(live.begin(), live.end()));
+  ASSERT_NO_FATAL_FAILURE(check(b, "many"));
+  EXPECT_LE(static_cast<double>(planner_.answer.peak), 1.05 * fullest);
 }
 
 TEST_F(PlanPacked, NeverWorseThanGreedy) {

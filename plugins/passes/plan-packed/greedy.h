@@ -24,8 +24,9 @@ Offsets plan_by_time(const Problem& problem, Tie tie, bool backwards);
 // Items with an offset in `settled` are there already (kFree: not): all that are fixed or have several parts.
 Offsets plan_by_time(const Problem& problem, Offsets settled, Tie tie, bool backwards);
 
-// Nothing, if it would take more than `visits` looks at items, or if too many items are fixed.
-std::optional<Offsets> plan_lowest_first(const Problem& problem, const Order& order, uint64_t visits);
+// Nothing, if it would take more than `visits` looks at items, or if too many items are fixed. Those that it
+// takes are taken off.
+std::optional<Offsets> plan_lowest_first(const Problem& problem, const Order& order, uint64_t* visits);
 
 enum class Fit { kFirst, kBest };
 Offsets plan_by_rank(const Problem& problem, const Order& order, Fit fit);

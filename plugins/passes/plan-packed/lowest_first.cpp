@@ -26,10 +26,10 @@ class Water {
     for (uint32_t rank = 0; rank < order.size(); ++rank) queue_.push({0, rank + 1, order[rank]});
   }
 
-  std::optional<Offsets> rise(uint64_t visits) {
+  std::optional<Offsets> rise(uint64_t* visits) {
     if (fixed_.size() > kFewFixed) return std::nullopt;
-    for (; !queue_.empty(); --visits) {
-      if (visits == 0) return std::nullopt;
+    for (; !queue_.empty(); --*visits) {
+      if (*visits == 0) return std::nullopt;
       const auto [offset, rank, i] = queue_.top();
       queue_.pop();
       const Item& item = p_.items[i];
@@ -78,7 +78,7 @@ class Water {
 
 }  // namespace
 
-std::optional<Offsets> plan_lowest_first(const Problem& problem, const Order& order, uint64_t visits) {
+std::optional<Offsets> plan_lowest_first(const Problem& problem, const Order& order, uint64_t* visits) {
   return Water(problem, order).rise(visits);
 }
 

@@ -1,6 +1,7 @@
 #include "problem.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
@@ -175,37 +176,63 @@ class Reader {
     for (const Item& item : p_.items)
       if (item.extent) p_.grain = std::min(p_.grain, item.alignment);
     if (p_.parts.empty()) p_.grain = 1;
-    std::vector<uint64_t> change(p_.sections + 1, 0);
-    p_.load.assign(p_.sections, 0);
-    p_.slack.assign(p_.sections, 0);
-    for (const Part& part : p_.parts) {
-      change[part.begin] += p_.whole(part.size);
-      change[part.end] -= p_.whole(part.size);
-    }
-    uint64_t live = 0;
-    for (uint32_t s = 0; s < p_.sections; ++s) p_.load[s] = live += change[s];
-    if (p_.grain > 1) find_slack();
-    for (uint32_t s = 0; s < p_.sections; ++s)
-      p_.lower_bound = std::max(p_.lower_bound, p_.load[s] - p_.slack[s]);
+    std::vector<uint32_t> parts(p_.parts.size());
+    std::iota(parts.begin(), parts.end(), 0);
+    p_.lower_bound = fullest(parts, p_.grain, &p_.load, &p_.slack);
     for (const Item& item : p_.items)
       if (item.extent)
         p_.lower_bound = std::max(p_.lower_bound, item.extent + (item.is_fixed() ? item.fixed : 0));
+    bound_by_alignment();
   }
 
-  // Paints sections with the slack of their parts, the most first, each section once.
-  void find_slack() {
-    std::vector<uint32_t> order(p_.parts.size()), next(p_.sections + 1);
-    std::iota(order.begin(), order.end(), 0);
+  // Items that are aligned alike leave each other whole multiples of that only, even if smaller ones may lie
+  // in what is left of those.
+  void bound_by_alignment() {
+    std::map<uint64_t, std::vector<uint32_t>, std::greater<>> parts_by;
+    for (const Item& item : p_.items)
+      if (item.extent && item.alignment > p_.grain)
+        for (uint32_t k = 0; k < item.part_count; ++k)
+          parts_by[item.alignment].push_back(item.first_part + k);
+    std::vector<uint32_t> parts;
+    std::vector<uint64_t> load, slack;
+    for (const auto& [alignment, own] : parts_by) {
+      parts.insert(parts.end(), own.begin(), own.end());
+      if (alignment > kTooMuch / parts.size()) continue;  // groups may be aligned to more than they add up to
+      p_.lower_bound = std::max(p_.lower_bound, fullest(parts, alignment, &load, &slack));
+    }
+  }
+
+  // The most that these parts take in a section, in multiples of `grain`, on which all of them begin: what
+  // `load` says less what the topmost leaves of its last one.
+  uint64_t fullest(const std::vector<uint32_t>& parts, uint64_t grain, std::vector<uint64_t>* load,
+                   std::vector<uint64_t>* slack) const {
+    std::vector<uint64_t> change(p_.sections + 1, 0);
+    load->assign(p_.sections, 0);
+    slack->assign(p_.sections, 0);
+    for (uint32_t k : parts) {
+      change[p_.parts[k].begin] += align_up(p_.parts[k].size, grain);
+      change[p_.parts[k].end] -= align_up(p_.parts[k].size, grain);
+    }
+    uint64_t live = 0, most = 0;
+    for (uint32_t s = 0; s < p_.sections; ++s) (*load)[s] = live += change[s];
+    if (grain > 1) find_slack(parts, grain, slack);
+    for (uint32_t s = 0; s < p_.sections; ++s) most = std::max(most, (*load)[s] - (*slack)[s]);
+    return most;
+  }
+
+  // Paints sections with the slack of these parts, the most first, each section once.
+  void find_slack(std::vector<uint32_t> order, uint64_t grain, std::vector<uint64_t>* slack) const {
+    std::vector<uint32_t> next(p_.sections + 1);
     std::iota(next.begin(), next.end(), 0);
-    auto slack = [&](uint32_t i) { return p_.whole(p_.parts[i].size) - p_.parts[i].size; };
-    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return slack(a) > slack(b); });
+    auto of = [&](uint32_t i) { return align_up(p_.parts[i].size, grain) - p_.parts[i].size; };
+    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return of(a) > of(b); });
     auto unpainted = [&](uint32_t s) {
       while (next[s] != s) s = next[s] = next[next[s]];
       return s;
     };
     for (uint32_t i : order)
       for (uint32_t s = unpainted(p_.parts[i].begin); s < p_.parts[i].end; s = unpainted(s)) {
-        p_.slack[s] = slack(i);
+        (*slack)[s] = of(i);
         next[s] = s + 1;
       }
   }

@@ -12,7 +12,8 @@ namespace packed {
 namespace {
 
 constexpr uint64_t kMany = 20'000;      // items
-constexpr size_t kMostHeavy = 10'000;   // packed before the others
+constexpr size_t kMostHeavy = 10'000;   // packed before the others, at first
+constexpr uint64_t kLook = 4;           // visits that a look of plan_lowest_first counts for
 constexpr uint64_t kMostItems = 5'000;  // of a piece that is searched
 
 struct Piece {
@@ -89,9 +90,9 @@ class Solver {
   void plan_few() {
     const uint64_t n = p_.items.size();
     for (const Order& order : orders_) {
-      const uint64_t most = std::min<uint64_t>(visits_, 24 * n + 1000);
+      uint64_t most = std::min<uint64_t>(visits_, 24 * n + 1000);
       if (done() || !spend(most)) break;
-      if (auto offsets = plan_lowest_first(p_, order, most)) offer(*offsets);
+      if (auto offsets = plan_lowest_first(p_, order, &most)) offer(*offsets);
     }
     for (bool backwards : {true, false})
       for (Tie tie : {Tie::kLargest, Tie::kLongest})
@@ -100,7 +101,10 @@ class Solver {
     for (double share : {0.85, 0.95, 0.9})
       for (size_t by : {kLife, kArea, kSize})
         for (bool backwards : {false, true})
-          if (!done() && spend(16 * n)) plan_heavy_first(share, by, Tie::kLongest, backwards);
+          if (!done() && spend(16 * n)) {
+            if (auto settled = pack_heavy(share, by, kMostHeavy, UINT64_MAX))
+              offer(plan_by_time(p_, std::move(*settled), Tie::kLongest, backwards));
+          }
     for (const Order& order : orders_)
       for (Fit fit : {Fit::kFirst, Fit::kBest}) {
         if (done() || !spend(pairs_ + 64 * n)) return;
@@ -108,27 +112,50 @@ class Solver {
       }
   }
 
-  // What is best for many buffers comes first; there is time for one or two.
+  // What is best for many buffers comes first, and mostly that comes close enough. If not, there is more to
+  // try, the cheap before the dear.
   void plan_many() {
-    bool first = true;
-    for (double share : {0.9, 0.95, 0.85})
+    const uint64_t n = p_.items.size();
+    if (!spend(64 * n)) visits_ = 0;
+    auto settled = pack_heavy(0.9, kLife, kMostHeavy, UINT64_MAX);
+    if (settled)
+      offer(plan_by_time(p_, std::move(*settled), Tie::kLongest, true));
+    else
+      offer(plan_by_time(p_, Tie::kLongest, true));
+    for (auto [tie, backwards] :
+         {std::pair(Tie::kLargest, true), {Tie::kLongest, false}, {Tie::kLongest, true}}) {
+      if (enough() || !spend(16 * n)) return;
+      offer(plan_by_time(p_, tie, backwards));
+    }
+    for (auto [share, most] : {std::pair(0.95, kMostHeavy), {0.85, n}, {0.95, n}, {0.98, n}}) {
+      if (enough() || !spend(16 * n)) return;
+      settled = pack_heavy(share, kLife, most, visits_ / kLook);
+      if (!settled) continue;
       for (bool backwards : {true, false})
-        for (Tie tie : {Tie::kLongest, Tie::kLargest}) {
-          if (done() || !(spend(64 * p_.items.size()) || first)) continue;
-          first = false;
-          if (!plan_heavy_first(share, kLife, tie, backwards)) offer(plan_by_time(p_, tie, backwards));
-        }
+        if (!enough()) offer(plan_by_time(p_, *settled, Tie::kLongest, backwards));
+    }
+    for (size_t by : {kLife, kArea}) {
+      if (enough()) return;
+      uint64_t looks = visits_ / kLook;
+      auto offsets = plan_lowest_first(p_, orders_[by], &looks);
+      visits_ = std::min(visits_, looks * kLook);
+      if (offsets) offer(*offsets);
+    }
   }
 
-  // The few items that make up most of all bytes times steps are packed by themselves, densely; all others
-  // are walked around them. False if those few take more steps than they are given.
-  bool plan_heavy_first(double share, size_t by, Tie tie, bool backwards) {
+  bool enough() const {
+    return done() || static_cast<double>(peak()) <= static_cast<double>(goal()) * limits_.near_enough;
+  }
+
+  // The few items that make up most of all bytes times steps, packed by themselves, densely; all others can
+  // be walked around them. Nothing if those few, at most `most`, take more looks than they are given.
+  std::optional<Offsets> pack_heavy(double share, size_t by, size_t most, uint64_t looks) {
     double all = 0, heavy = 0;
     size_t count = 0;
     for (uint32_t i : orders_[kArea]) all += area(i);
     std::vector<uint8_t> chosen(p_.items.size(), 0);
     for (uint32_t i : orders_[kArea]) {
-      if (heavy >= share * all || count == kMostHeavy) break;
+      if (heavy >= share * all || count == most) break;
       heavy += area(i);
       chosen[i] = 1;
       ++count;
@@ -138,12 +165,14 @@ class Solver {
     Order order;
     for (uint32_t i : orders_[by])
       if (chosen[i]) order.push_back(i);
-    auto settled = plan_lowest_first(p_, order, 2000 * order.size() + 1000);
-    if (!settled) return false;
+    const uint64_t given = std::min<uint64_t>(looks, 2000 * order.size() + 1000);
+    uint64_t left = given;
+    auto settled = plan_lowest_first(p_, order, &left);
+    if (looks != UINT64_MAX) visits_ -= std::min(visits_, (given - left) * kLook);
+    if (!settled) return std::nullopt;
     for (uint32_t i = 0; i < p_.items.size(); ++i)
       if (!chosen[i]) (*settled)[i] = p_.items[i].fixed;
-    offer(plan_by_time(p_, std::move(*settled), tie, backwards));
-    return true;
+    return settled;
   }
 
   double area(uint32_t i) const { return p_.items[i].life * static_cast<double>(p_.items[i].extent); }
@@ -176,6 +205,8 @@ class Solver {
       return static_cast<double>(most);
     });
     add([&](uint32_t i) { return -static_cast<double>(p_.parts[items[i].first_part].begin); });
+    if (std::any_of(order.begin(), order.end(), [&](uint32_t i) { return items[i].alignment > p_.grain; }))
+      add([&](uint32_t i) { return static_cast<double>(items[i].alignment); });
   }
 
   void count_pairs() {

@@ -12,6 +12,7 @@ namespace packed {
 struct Limits {
   uint64_t capacity = UINT64_MAX;  // UINT64_MAX: the less the better
   uint64_t greedy_visits = 0;      // looks at items or pairs that greedy plans may take
+  double near_enough = 1;          // times the bound: with many buffers, no more greedy plans
   uint64_t search_work = 0;        // what may be searched, in looks; 0: no search
   uint64_t search_nodes = 0;       // instead of search_work, if not 0
   uint64_t core_pairs = 0;         // larger pieces are not searched
