@@ -57,8 +57,9 @@ void write(JsonWriter& j, const PlacementRecord& p) {
 }
 
 void write(JsonWriter& j, const MemoryRecord& m) {
-  j.open_object()
-      .member("space", m.space)
+  j.open_object();
+  if (m.one_stream_bound) j.member("one_stream_lower_bound_bytes", m.one_stream_bound);
+  j.member("space", m.space)
       .member("arena_bytes", m.peak)
       .member("late_buffers", m.late_buffers)
       .member("lower_bound_bytes", m.lower_bound)

@@ -45,7 +45,8 @@ struct MemoryRecord {
   std::string space;
   uint64_t peak = 0, lower_bound = 0, sum_of_tensors = 0;
   uint32_t buffers = 0, late_buffers = 0;  // late: of sizes that only the run tells, outside of the arena
-  uint32_t unordered_pairs = 0;  // of buffers whose lives are apart, and whose tasks no event orders
+  uint32_t unordered_pairs = 0;   // of buffers whose lives are apart, and whose tasks no event orders
+  uint64_t one_stream_bound = 0;  // live bytes at most with one stream a device; 0: it is no other schedule
   bool proven_optimal = false;
   uint64_t peak_step = 0;
   std::vector<std::string> holders;  // who is live at the peak, greatest first

@@ -58,10 +58,9 @@ class Timeline {
   };
   void collect();
   void propagate();
-  uint32_t stream_of(uint32_t node) {
-    uint32_t device = state_.target.engines[g_.node(node).engine].device;
-    return stream_ids_
-        .emplace(std::pair{device, g_.node(node).stream}, static_cast<uint32_t>(stream_ids_.size()))
+  uint32_t stream_of(const ScheduledTask& t) {
+    uint32_t device = state_.target.engines[g_.node(t.node).engine].device;
+    return stream_ids_.emplace(std::pair{device, t.stream}, static_cast<uint32_t>(stream_ids_.size()))
         .first->second;
   }
 
@@ -83,14 +82,14 @@ void Timeline::collect() {
     const RegionSchedule& s = state_.schedule[r];
     for (uint32_t i = 0; i < s.tasks.size(); ++i) at.push_back({s.tasks[i].step, {r, i}});
     steps_ = std::max(steps_, s.end_step + 1);
-    for (const ScheduledTask& t : s.tasks) stream_of(t.node);
+    for (const ScheduledTask& t : s.tasks) stream_of(t);
   }
   std::sort(at.begin(), at.end());
   task_at_.assign(steps_, REGIE_NONE);
   for (auto& [step, place] : at) {
     task_at_[step] = static_cast<uint32_t>(tasks_.size());
     const ScheduledTask& t = state_.schedule[place.first].tasks[place.second];
-    Task task{step, stream_of(t.node), 0, is_control_flow(g_.node(t.node)), {}};
+    Task task{step, stream_of(t), 0, is_control_flow(g_.node(t.node)), {}};
     for (uint32_t w : t.waits) task.waits.push_back(task_at_[state_.schedule[place.first].tasks[w].step]);
     handed_over_[state_.schedule[place.first].end_step].push_back(task_at_[step]);
     tasks_.push_back(std::move(task));
@@ -307,11 +306,34 @@ void describe_peak(const CompileState& state, const std::vector<uint32_t>& membe
                               std::to_string(state.buffers[holders[i]].size) + " bytes");
 }
 
+// By space: what is alive at most with one stream a device, if the schedule has more.
+Result<std::vector<uint64_t>> one_stream_bounds(CompileState& state) {
+  std::vector<uint64_t> bounds(state.target.devices.size(), 0);
+  if (state.schedule_before.empty()) return bounds;
+  std::swap(state.schedule, state.schedule_before);
+  Builder builder(state);
+  const Status built = builder.build();
+  if (built.ok() && builder.streams() > 1) tighten_lives(state, builder.touched());
+  std::swap(state.schedule, state.schedule_before);
+  REGIE_TRY(built);
+  for (uint32_t space = 0; space < bounds.size(); ++space) {
+    const uint64_t alignment = state.target.devices[state.target.device_of(space)].alignment;
+    std::vector<uint32_t> members;
+    for (uint32_t b = 0; b < state.buffers.size(); ++b)
+      if (state.buffers[b].space == space && state.buffers[b].size) members.push_back(b);
+    MemoryRecord record;
+    if (!members.empty()) describe_peak(state, members, alignment, &record);
+    bounds[space] = record.lower_bound;
+  }
+  return bounds;
+}
+
 }  // namespace
 
 Status run_memory_planner(CompileState& state, const Provider<regie_memory_table>& planner,
                           const regie_config* options) {
   REGIE_TRY(compile_kernels(state));
+  REGIE_ASSIGN(const std::vector<uint64_t> one_stream, one_stream_bounds(state));
   Builder builder(state);
   REGIE_TRY(builder.build());
   std::vector<std::pair<uint32_t, uint32_t>> apart;
@@ -364,6 +386,7 @@ Status run_memory_planner(CompileState& state, const Provider<regie_memory_table
     }
     record.peak = (answer.peak + device.alignment - 1) / device.alignment *
                   device.alignment;  // as the bound counts sizes
+    record.one_stream_bound = one_stream[space];
     record.proven_optimal = members.empty() || answer.proven_optimal != 0;
     state.ledger.memory.push_back(std::move(record));
   }

@@ -131,8 +131,12 @@ Status run_scheduler(CompileState& state, const Provider<regie_scheduler_table>&
   const ConfigText all_options = scheduling_options(state, options);
   const std::string who = "scheduler of plug-in " + scheduler.manifest->name;
   std::set<std::pair<uint32_t, uint32_t>> streams;
+  bool whole = true;  // there was a schedule of these very tasks
   for (uint32_t region : task_regions(g)) {
     const std::vector<uint32_t> nodes = nodes_of(state, region, before[region].tasks);
+    const std::vector<ScheduledTask>& last = before[region].tasks;
+    whole = whole && std::equal(nodes.begin(), nodes.end(), last.begin(), last.end(),
+                                [](uint32_t node, const ScheduledTask& t) { return node == t.node; });
     std::vector<std::vector<uint32_t>> after = dependencies(state, nodes);
     std::vector<regie_schedule_task> tasks;
     REGIE_ASSIGN(const std::vector<double> costs, task_costs(state, nodes));
@@ -141,7 +145,8 @@ Status run_scheduler(CompileState& state, const Provider<regie_scheduler_table>&
         std::any_of(nodes.begin(), nodes.end(), [&](uint32_t n) { return state.is_late_node(n); });
     std::vector<regie_schedule_device> devices;
     for (const TargetDevice& d : state.target.devices)
-      devices.push_back({str(d.name), late ? 1 : device_limit(d, "streams"), device_limit(d, "events")});
+      devices.push_back({str(d.name), late || state.one_stream ? 1 : device_limit(d, "streams"),
+                         device_limit(d, "events")});
     for (size_t i = 0; i < nodes.size(); ++i) {
       regie_schedule_task t{};
       t.node = nodes[i];
@@ -191,6 +196,8 @@ Status run_scheduler(CompileState& state, const Provider<regie_scheduler_table>&
   }
   state.ledger.streams = static_cast<uint32_t>(streams.size());
   number_steps(state);
+  state.schedule_before.clear();
+  if (whole && state.several_streams()) state.schedule_before = std::move(before);
   return {};
 }
 

@@ -37,6 +37,12 @@ bool lies_in(const Graph& g, uint32_t value, uint32_t whole) {
 
 }  // namespace
 
+bool CompileState::several_streams() const {
+  return std::any_of(schedule.begin(), schedule.end(), [](const RegionSchedule& s) {
+    return std::any_of(s.tasks.begin(), s.tasks.end(), [](const ScheduledTask& t) { return t.stream > 0; });
+  });
+}
+
 Result<std::vector<double>> task_costs(const CompileState& state, const std::vector<uint32_t>& nodes) {
   std::vector<double> costs;
   for (uint32_t n : nodes) {

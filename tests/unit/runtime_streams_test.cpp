@@ -77,8 +77,9 @@ class RuntimeStreams : public ::testing::Test {
   }
 
   Compiled compiled(const std::string& text, const std::string& target, const Settings& settings = {},
-                    uint32_t threads = 1) {
+                    uint32_t threads = 1, uint64_t memory_limit = 0) {
     CompileOptions options;
+    options.memory_limit = memory_limit;
     options.target = target;
     options.settings = settings;
     options.threads = threads;
@@ -170,6 +171,30 @@ TEST_F(RuntimeStreams, ResultsAreThoseOfOneStreamInBothModes) {
     EXPECT_GE(most["events"], fewest["events"]);
     EXPECT_LE(fewest["predicted_ns"], fewest["predicted_one_stream_ns"]);
   }
+}
+
+TEST_F(RuntimeStreams, UnderAMemoryLimitOneStreamIsTakenRatherThanAnythingTwice) {
+  size_t limited = 0;
+  for (uint64_t seed = 60; seed < 72; ++seed) {
+    SCOPED_TRACE(seed);
+    const std::string text = random_graph(seed, 24);
+    const auto bytes = [](const Compiled& c) {
+      return nlohmann::json::parse(c.report)["arena_bytes"].get<uint64_t>();
+    };
+    const Compiled several = compiled(text, sink_), one = compiled(text, sink_, {{"streams", "1"}});
+    if (streams_of(*several.model, "npu") < 2 || bytes(one) >= bytes(several)) continue;
+    ++limited;
+    uint64_t told = 0;
+    const auto report = nlohmann::json::parse(several.report);
+    for (const auto& m : report["memory"]) told += m.value("one_stream_lower_bound_bytes", uint64_t{0});
+    EXPECT_EQ(told, nlohmann::json::parse(one.report)["arena_lower_bound_bytes"]) << "nothing grows silently";
+    const Compiled fits = compiled(text, sink_, {}, 1, bytes(one));
+    EXPECT_EQ(bytes(fits), bytes(one));
+    EXPECT_EQ(streams_of(*fits.model, "npu"), 1u);
+    EXPECT_EQ(fits.model->programs[0].tasks.size(), one.model->programs[0].tasks.size());
+    EXPECT_THAT(fits.report, HasSubstr("above the memory limit"));
+  }
+  EXPECT_GT(limited, 2u);
 }
 
 // Two chains of products of matrices, and their sum.
