@@ -47,7 +47,7 @@ std::string text(std::initializer_list<int64_t> list) {
 }
 
 // False where what was drawn is none: a window larger than its map, or more work than a quick test should do.
-bool convolution(uint64_t seed) {
+bool convolution(uint64_t seed, bool blocks = false) {
   Random random(seed);
   const Chip chip = any_chip(random);
   const int64_t kinds = pick(random, 0, 3);
@@ -59,6 +59,14 @@ bool convolution(uint64_t seed) {
     group = pick(random, 2, 6);
     in = group * pick(random, 1, 20);
     out = group * pick(random, 1, 20);
+  }
+  if (blocks && kinds == 1) {
+    const int64_t times = out / in;
+    group = in = round_up(in, 16);
+    out = in * times;
+  } else if (blocks) {
+    in = round_up(in, 16 * group);
+    out = round_up(out, 16 * group);
   }
   const int64_t n = pick(random, 1, 3), kh = pick(random, 1, 4), kw = pick(random, 1, 4),
                 sh = pick(random, 1, 3), sw = pick(random, 1, 3), dh = pick(random, 1, 2),
@@ -120,6 +128,12 @@ TEST(Aicore, Convolutions) {
   const int64_t count = shapes(200);
   uint64_t seed = 100'000;
   for (int64_t i = 0; i < count && !HasFailure();) i += convolution(seed++);
+}
+
+TEST(Aicore, ConvolutionsOfWholeBlocks) {
+  const int64_t count = shapes(150);
+  uint64_t seed = 300'000;
+  for (int64_t i = 0; i < count && !HasFailure();) i += convolution(seed++, true);
 }
 
 void product(uint64_t seed) {

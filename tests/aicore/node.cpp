@@ -12,6 +12,7 @@
 #include "regie/tile/codec.h"
 #include "regie/tile/verify.h"
 #include "target_machine.h"
+#include "wishes.h"
 
 namespace aicore::test {
 
@@ -33,6 +34,22 @@ std::vector<char> bytes_of(const std::vector<double>& values, regie_elem elem) {
     else
       std::memcpy(out.data() + 4 * i, &f, 4);
   }
+  return out;
+}
+
+// Where element i of a row-major tensor lies: the definition of NC1HWC0.
+int64_t place_of(int64_t i, const std::vector<int64_t>& dims, regie_format format) {
+  if (!is_blocked(format)) return i;
+  int64_t map = 1;
+  for (size_t d = 2; d < dims.size(); ++d) map *= dims[d];
+  const int64_t position = i % map, c = i / map % dims[1], n = i / map / dims[1];
+  return ((n * (dims[1] / 16) + c / 16) * map + position) * 16 + c % 16;
+}
+std::vector<double> in_format(const std::vector<double>& values, const std::vector<int64_t>& dims,
+                              regie_format format) {
+  std::vector<double> out(values.size());
+  for (size_t i = 0; i < values.size(); ++i)
+    out[static_cast<size_t>(place_of(static_cast<int64_t>(i), dims, format))] = values[i];
   return out;
 }
 
@@ -65,6 +82,19 @@ Node::Node(std::string op, regie_elem elem) : op_(std::move(op)), elem_(elem) {}
 
 Node& Node::operand(const Array& a, bool constant) {
   operands_.push_back({a.dims, elem_, bytes_of(a.values, elem_), constant, true});
+  operands_.back().values = a.values;
+  return *this;
+}
+Node& Node::operand_in(regie_format format) {
+  Value& v = operands_.back();
+  v.format = format;
+  v.bytes = bytes_of(in_format(v.values, v.dims, format), v.stored());
+  return *this;
+}
+Node& Node::result_in(regie_format format) {
+  Value& v = results_.back();
+  v.format = format;
+  v.bytes.resize(static_cast<size_t>(product(v.dims)) * (v.stored() == REGIE_F16 ? 2 : 4));
   return *this;
 }
 Node& Node::integers(std::vector<int64_t> values) {
@@ -122,7 +152,7 @@ Node& Node::attr(const char* name, const char* value) {
   return *this;
 }
 Node& Node::body(const std::string& op, std::vector<uint32_t> operands) {
-  steps_.push_back({op, std::move(operands), 0});
+  steps_.push_back({op, std::move(operands), {}, 0});
   return *this;
 }
 
@@ -140,7 +170,7 @@ void Node::build() {
   auto tensor = [](Value& v) {
     regie_tensor t{};
     if (!v.present) return t;
-    t.elem = v.elem;
+    t.elem = v.stored();
     t.rank = static_cast<int32_t>(v.dims.size());
     t.dims = v.dims.data();
     t.data = v.constant ? v.bytes.data() : nullptr;
@@ -157,6 +187,10 @@ void Node::build() {
     values_.push_back(x);
     return x.id;
   };
+  operand_formats_.clear();
+  result_formats_.clear();
+  for (const Value& v : operands_) operand_formats_.push_back(v.format);
+  for (const Value& v : results_) result_formats_.push_back(v.format);
   operand_tensors_.reserve(operands_.size());
   for (Value& v : operands_) {
     operand_tensors_.push_back(tensor(v));
@@ -198,9 +232,10 @@ void Node::build() {
       by_number.push_back(s.result);
       regie_node x{};
       x.op = {s.op.data(), s.op.size()};
-      for (uint32_t& o : s.operands) o = by_number[o];
-      x.operand_count = static_cast<uint32_t>(s.operands.size());
-      x.operands = s.operands.data();
+      s.values.clear();
+      for (uint32_t o : s.operands) s.values.push_back(by_number[o]);
+      x.operand_count = static_cast<uint32_t>(s.values.size());
+      x.operands = s.values.data();
       x.result_count = 1;
       x.results = &s.result;
       x.next = nodes_.size() < steps_.size() ? static_cast<uint32_t>(nodes_.size() + 1) : REGIE_NONE;
@@ -231,7 +266,31 @@ void Node::build() {
 Lowered Node::lower(const Chip& chip) {
   build();
   return aicore::lower({chip, plans_, &graph_, nodes_[0], op_, regie::sdk::Attrs(nodes_[0]), operand_tensors_,
-                        result_tensors_});
+                        result_tensors_, operand_formats_, result_formats_});
+}
+
+uint32_t Node::options(const Chip& chip) {
+  take(0);
+  build();
+  wishes_ = wishes_of({chip, plans_, &graph_, nodes_[0], op_, regie::sdk::Attrs(nodes_[0]), operand_tensors_,
+                       result_tensors_, operand_formats_, result_formats_},
+                      Rounding::kAll);
+  return wishes_.empty() ? 0 : wishes_.back().option;
+}
+
+void Node::take(uint32_t option) {
+  auto set = [](Value& v, regie_format format) {
+    if (v.format == format) return;
+    v.format = format;
+    if (!v.values.empty()) v.bytes = bytes_of(in_format(v.values, v.dims, format), v.stored());
+  };
+  for (Value& v : operands_) set(v, REGIE_FORMAT_ND);
+  for (Value& v : results_) set(v, REGIE_FORMAT_ND);
+  for (const regie_format_wish& w : wishes_)
+    if (w.option == option) set(w.is_result ? results_[w.index] : operands_[w.index], w.format);
+  for (Value& v : results_)
+    if (!v.bytes.empty())
+      v.bytes.assign(static_cast<size_t>(product(v.dims)) * (v.stored() == REGIE_F16 ? 2 : 4), '\x7f');
 }
 
 std::optional<std::vector<double>> Node::run(const Chip& chip) {
@@ -277,13 +336,14 @@ std::vector<double> Node::value_of(size_t result) const {
   std::vector<double> out;
   const Value& y = results_[result];
   for (int64_t i = 0; i < product(y.dims); ++i) {
-    if (y.elem == REGIE_F16) {
+    const int64_t at = place_of(i, y.dims, y.format);
+    if (y.stored() == REGIE_F16) {
       uint16_t half;
-      std::memcpy(&half, y.bytes.data() + 2 * i, 2);
+      std::memcpy(&half, y.bytes.data() + 2 * at, 2);
       out.push_back(from_half(half));
     } else {
       float f;
-      std::memcpy(&f, y.bytes.data() + 4 * i, 4);
+      std::memcpy(&f, y.bytes.data() + 4 * at, 4);
       out.push_back(f);
     }
   }
@@ -349,6 +409,15 @@ void expect_close(const std::vector<double>& got, const std::vector<double>& exp
 void check(Node& node, const Chip& chip, const std::vector<double>& expected, double tolerance) {
   try {
     if (auto got = node.run(chip)) expect_close(*got, expected, tolerance, node.name);
+    // Two of the options, others for each node of a test.
+    static uint32_t turn = 0;
+    const uint32_t options = node.options(chip);
+    for (uint32_t i = 0; i < std::min(options, 2u) && !testing::Test::HasFailure(); ++i) {
+      const uint32_t option = 1 + turn++ % options;
+      node.take(option);
+      if (auto got = node.run(chip))
+        expect_close(*got, expected, tolerance, node.name + " in option " + std::to_string(option));
+    }
   } catch (const regie::sdk::Failure& f) {
     ADD_FAILURE() << f.message;
   }

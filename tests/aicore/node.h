@@ -35,6 +35,9 @@ class Node {
   Node& result(std::vector<int64_t> dims);
   Node& late_result(std::vector<int64_t> dims);  // -1: known only when the model runs
   Node& symbolic();                              // the first dimension of the result is a symbol
+  // How the last operand, or the last result, lies; values are given and read row-major all the same.
+  Node& operand_in(regie_format format);
+  Node& result_in(regie_format format);
   Node& attr(const char* name, int64_t value);
   Node& attr(const char* name, double value);
   Node& attr(const char* name, std::vector<int64_t> values);
@@ -48,6 +51,10 @@ class Node {
   // Verifies and runs the program; adds a failure to the test where the verifier finds a fault. Gives result
   // 0.
   std::optional<std::vector<double>> run(const Chip& chip);
+  // The formats that the engine offers for it, by option from 1 on; and the node in those of one option (0:
+  // row-major).
+  uint32_t options(const Chip& chip);
+  void take(uint32_t option);
   std::vector<double> value_of(size_t result) const;  // of the last run
   // Of the last run.
   double cycles = 0, predicted = 0;
@@ -59,10 +66,13 @@ class Node {
     regie_elem elem;
     std::vector<char> bytes;
     bool constant = false, present = true;
+    regie_format format = REGIE_FORMAT_ND;
+    std::vector<double> values = {};  // row-major
+    regie_elem stored() const { return is_half(format) ? static_cast<regie_elem>(REGIE_F16) : elem; }
   };
   struct Step {
     std::string op;
-    std::vector<uint32_t> operands;
+    std::vector<uint32_t> operands, values;  // by number, by id
     uint32_t result = 0;
   };
   void build();
@@ -79,12 +89,14 @@ class Node {
   std::vector<regie_attr> attrs_;
   // What the graph points to.
   std::vector<regie_value> values_;
+  std::vector<regie_format> operand_formats_, result_formats_;
   std::vector<regie_tensor> operand_tensors_, result_tensors_;
   std::vector<regie_node> nodes_;
   std::vector<regie_region> regions_;
   std::vector<uint32_t> operand_ids_, result_ids_, argument_ids_, body_results_, node_regions_;
   regie_graph graph_{};
   PlanCache plans_;
+  std::vector<regie_format_wish> wishes_;
 };
 
 // The chips that tests compile for: two of the targets, and one so small that everything is cut.
@@ -100,7 +112,8 @@ void for_seeds(int64_t quick, uint64_t first, const std::function<void(uint64_t 
 // Relative error in the Euclidean norm, and the largest against the largest element.
 void expect_close(const std::vector<double>& got, const std::vector<double>& expected, double tolerance,
                   const std::string& what);
-// Runs the node; that the engine refuses it is a failure too.
+// Runs the node, row-major and in some of the formats that the engine offers; that the engine refuses it is a
+// failure too.
 void check(Node& node, const Chip& chip, const std::vector<double>& expected, double tolerance);
 
 }  // namespace aicore::test

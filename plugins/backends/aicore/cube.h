@@ -31,7 +31,11 @@ struct Epilogue {
 
 struct CubeProblem {
   bool convolution = false;
-  regie_elem elem = REGIE_F32;  // of operands and result: f32 or f16
+  regie_elem elem = REGIE_F32;  // of the result, and of operands that do not say otherwise: f32 or f16
+  regie_elem left_elem = REGIE_ELEM_UNKNOWN, right_elem = REGIE_ELEM_UNKNOWN, bias_elem = REGIE_ELEM_UNKNOWN,
+             residual_elem = REGIE_ELEM_UNKNOWN;
+  // Of a convolution: blocks of 16 channels (NC1HWC0), the result together with the residual.
+  bool left_blocked = false, result_blocked = false;
   int64_t batch = 1;
   // Of a product: [m, k] x [k, n], of each batch. A and B may be the same for all of it.
   int64_t m = 0, n = 0, k = 0;
@@ -45,6 +49,10 @@ struct CubeProblem {
   Epilogue epilogue;
 
   int64_t element_bytes() const { return size_of(elem); }
+  int64_t bytes_of(regie_elem e) const { return size_of(e == REGIE_ELEM_UNKNOWN ? elem : e); }
+  // The left panel goes from global memory to L1 as it is: halves that lie in blocks, or rows of whole
+  // blocks.
+  bool direct() const { return bytes_of(left_elem) == 2 && (convolution ? left_blocked : k % 16 == 0); }
   int64_t k_blocks() const;  // of 16, of one group
   int64_t n_blocks() const;
   int64_t left_blocks() const { return up(in_group, 16); }

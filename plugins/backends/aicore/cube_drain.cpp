@@ -15,25 +15,37 @@ void Emitter::way_out(const Turn& turn, const Expr& c, const Expr& n, const Expr
   sums_->end_read(slot);
 }
 
-Emitter::Part Emitter::part(const Turn& turn, const Expr& c, const Expr& n, const Expr& r) const {
+Emitter::Part Emitter::part(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, int64_t es) const {
   Part x;
   const Expr column = column_tile(n) * (t_.columns * 16) + r * (t_.drained * 16);
   if (p_.convolution) {
     const int64_t map = p_.out_height * p_.out_width;
     const Expr channel = (p_.groups == 1 ? Expr(0) : group(turn) * p_.out_group) + column;
     const Expr position = row_tile(turn) * (t_.out_rows * p_.out_width) + c * t_.rows;
-    x.offset = ((batch(turn) * p_.out_channels + channel) * map + position) * es_;
-    x.run = t_.turns_c > 1 ? clamp(0, t_.rows * es_, (Expr(p_.out_height) - row_tile(turn)) * (t_.rows * es_))
-                           : clamp(0, t_.rows * es_, Expr(map * es_) - position * es_);
+    if (p_.result_blocked) {
+      const Expr block = (p_.groups == 1 ? Expr(0) : group(turn) * (p_.out_group / 16)) +
+                         column_tile(n) * t_.columns + r * t_.drained;
+      x.offset = (batch(turn) * (p_.out_channels * map) + block * (16 * map) + position * 16) * es;
+      x.run = t_.turns_c > 1
+                  ? clamp(0, t_.rows * 16 * es, (Expr(p_.out_height) - row_tile(turn)) * (t_.rows * 16 * es))
+                  : clamp(0, t_.rows * 16 * es, Expr(map * 16 * es) - position * (16 * es));
+      x.runs = clamp(0, t_.drained, Expr(p_.out_channels / 16) - block);
+      x.pitch = map * 16 * es;
+      x.row = t_.padded_rows * 16;
+      return x;
+    }
+    x.offset = ((batch(turn) * p_.out_channels + channel) * map + position) * es;
+    x.run = t_.turns_c > 1 ? clamp(0, t_.rows * es, (Expr(p_.out_height) - row_tile(turn)) * (t_.rows * es))
+                           : clamp(0, t_.rows * es, Expr(map * es) - position * es);
     x.runs = clamp(0, t_.drained * 16, Expr(p_.out_channels) - channel);
-    x.pitch = map * es_;
+    x.pitch = map * es;
     x.row = t_.padded_rows;
   } else {
     const Expr row = row_tile(turn) * t_.rows;
-    x.offset = ((batch(turn) * p_.m + row) * p_.n + column) * es_;
-    x.run = clamp(0, t_.drained * 16 * es_, Expr(p_.n * es_) - column * es_);
+    x.offset = ((batch(turn) * p_.m + row) * p_.n + column) * es;
+    x.run = clamp(0, t_.drained * 16 * es, Expr(p_.n * es) - column * es);
     x.runs = clamp(0, t_.rows, Expr(p_.m) - row);
-    x.pitch = p_.n * es_;
+    x.pitch = p_.n * es;
     x.row = t_.drained * 16;
   }
   return x;
@@ -43,19 +55,33 @@ void Emitter::round(const Turn& turn, const Expr& c, const Expr& n, const Expr& 
                     const Expr& out) {
   const Epilogue& e = p_.epilogue;
   const int64_t m = t_.padded_rows, d = t_.drained, count = q();
-  const Part x = part(turn, c, n, r);
+  const Part x = part(turn, c, n, r, es_);
   const bool f16 = es_ == 2;
   if (residual_ != REGIE_NONE) {
+    const int64_t es = residual_es_;
+    const Part from = part(turn, c, n, r, es);
     addend_->begin_write(out);
-    b_.copy(ub(out * (count * es_) + t_.ub_residual), gm(residual_, x.offset), x.run,
-            {x.runs, x.row * es_, x.pitch});
+    b_.copy(ub(out * (count * es) + t_.ub_residual), gm(residual_, from.offset), from.run,
+            {from.runs, from.row * es, from.pitch});
     addend_->end_write(out);
   }
   const Expr from = slot * sums_bytes() + r * (d * m / 16 * kSums);
   // What is still to be done; all but the last step works in ub_sum.
   std::vector<std::function<void(const Expr&)>> steps;
+  Expr value = t_.ub_sum;  // where the next step finds its operand
   const Expr sum = t_.ub_sum, column = column_tile(n) * (t_.columns * 16) + r * (d * 16);
-  if (p_.convolution) {
+  if (p_.convolution && p_.result_blocked) {
+    // Sums lie as the result does: blocks of columns, positions, 16.
+    b_.drain(REGIE_TILE_F32, REGIE_TILE_F32, ub(t_.ub_drain), l0c(from), m, d, m * 64, m / 16 * kSums);
+    if (bias_ != REGIE_NONE)
+      steps.push_back([&](const Expr& to) {
+        const Expr channel = (p_.groups == 1 ? Expr(0) : group(turn) * p_.out_group) + column;
+        b_.binary(REGIE_TILE_ADD, REGIE_TILE_F32, ub(to), ub(t_.ub_drain), ub(channel * 4 + t_.ub_bias), 16,
+                  {m, 64, 64, 0}, {d, m * 64, m * 64, 64});
+      });
+    else
+      value = t_.ub_drain;
+  } else if (p_.convolution) {
     b_.drain(REGIE_TILE_F32, REGIE_TILE_F16, ub(t_.ub_drain), l0c(from), m, d, m * 32, m / 16 * kSums);
     b_.transpose(ub(t_.ub_turned), ub(t_.ub_drain), m * 2, 32, {m / 16, 32, 512}, {d, 16 * m * 2, m * 32});
     steps.push_back([&](const Expr& to) {
@@ -83,28 +109,39 @@ void Emitter::round(const Turn& turn, const Expr& c, const Expr& n, const Expr& 
   }
   if (residual_ != REGIE_NONE)
     steps.push_back([&](const Expr& to) {
-      const Expr at = out * (count * es_) + t_.ub_residual;
+      const Expr at = out * (count * residual_es_) + t_.ub_residual;
+      const bool narrow = residual_es_ == 2;
       addend_->begin_read(out);
-      if (f16) b_.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(t_.ub_temporary), ub(at), count);
-      b_.binary(REGIE_TILE_ADD, REGIE_TILE_F32, ub(to), ub(sum), ub(f16 ? Expr(t_.ub_temporary) : at), count);
+      if (narrow)
+        b_.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(t_.ub_temporary), ub(at), count);
+      b_.binary(REGIE_TILE_ADD, REGIE_TILE_F32, ub(to), ub(value), ub(narrow ? Expr(t_.ub_temporary) : at),
+                count);
       addend_->end_read(out);
     });
-  if (auto step = epilogue_activation(p_, {sum, std::nullopt}))
-    steps.push_back([&, step](const Expr& to) {
+  if (epilogue_activation(p_, {}))
+    steps.push_back([&](const Expr& to) {
+      const auto step = epilogue_activation(p_, {value, std::nullopt});
       std::vector<Expr> temporaries;
       for (uint32_t i = 0; i < step->op->temporaries; ++i)
         temporaries.emplace_back(t_.ub_temporary + i * count * 4);
       emit_vector(b_, *step, to, temporaries, count);
     });
   const Expr result = out * (count * es_) + t_.ub_result;
-  for (size_t i = 0; i + 1 < steps.size(); ++i) steps[i](sum);
-  results_->begin_write(out);
-  if (f16) {
-    steps.back()(t_.ub_value);
-    b_.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(result), ub(t_.ub_value), count);
-  } else {
-    steps.back()(result);
+  for (size_t i = 0; i + 1 < steps.size(); ++i) {
+    steps[i](sum);
+    value = sum;
   }
+  results_->begin_write(out);
+  if (f16 && !steps.empty()) {
+    steps.back()(t_.ub_value);
+    value = t_.ub_value;
+  }
+  if (f16)
+    b_.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(result), ub(value), count);
+  else if (steps.empty())
+    b_.unary(REGIE_TILE_COPY, REGIE_TILE_F32, ub(result), ub(value), count);
+  else
+    steps.back()(result);
   results_->end_write(out);
   results_->begin_read(out);
   b_.copy(gm(result_, x.offset), ub(result), x.run, {x.runs, x.pitch, x.row * es_});

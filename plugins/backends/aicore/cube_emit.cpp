@@ -17,6 +17,10 @@ Emitter::Emitter(const CubeProblem& problem, const CubePlan& plan, Builder& buil
       t_(plan),
       b_(builder),
       es_(problem.element_bytes()),
+      left_es_(problem.bytes_of(problem.left_elem)),
+      right_es_(problem.bytes_of(problem.right_elem)),
+      bias_es_(problem.bytes_of(problem.bias_elem)),
+      residual_es_(problem.bytes_of(problem.residual_elem)),
       left_(g.left),
       right_(g.right),
       bias_(g.bias),
@@ -62,23 +66,25 @@ void Emitter::clear() {
     if (bytes) b_.fill(ub(at), REGIE_TILE_F32, scalar(0), bytes / 4);
   };
   bool cleared = false;
-  if (p_.convolution) {
+  const bool rows_missing = p_.m % t_.rows || t_.parts_m * t_.turns_m * t_.rows > p_.m;
+  if (p_.direct()) {
+    if (!p_.convolution && rows_missing)
+      b_.fill(l1(t_.l1_left), REGIE_TILE_F32, scalar(0), t_.left_slots * t_.left_bytes / 4);
+  } else if (p_.convolution) {
     if (p_.in_group % 16 || t_.window * p_.width % t_.pixels || p_.channels % 16) {
-      zero(t_.ub_load, 2 * 16 * t_.pixels * es_);
+      zero(t_.ub_load, 2 * 16 * t_.pixels * left_es_);
       cleared = true;
     }
-  } else {
-    if (p_.m % t_.rows || p_.k % t_.unit_columns || t_.parts_m * t_.turns_m * t_.rows > p_.m) {
-      zero(t_.ub_load, 2 * t_.unit_rows * t_.unit_columns * es_);
-      cleared = true;
-    }
-    if (!p_.constant_b) {
-      zero(t_.ub_right_load, 2 * t_.right_unit_rows * t_.right_unit_columns * es_);
-      cleared = true;
-    }
+  } else if (rows_missing || p_.k % t_.unit_columns) {
+    zero(t_.ub_load, 2 * t_.unit_rows * t_.unit_columns * left_es_);
+    cleared = true;
+  }
+  if (!p_.constant_b) {
+    zero(t_.ub_right_load, 2 * t_.right_unit_rows * t_.right_unit_columns * right_es_);
+    cleared = true;
   }
   if (residual_ != REGIE_NONE) {
-    zero(t_.ub_residual, 2 * q() * es_);
+    zero(t_.ub_residual, 2 * q() * residual_es_);
     cleared = true;
   }
   if (bias_ != REGIE_NONE) {
@@ -91,16 +97,18 @@ void Emitter::clear() {
 void Emitter::load_bias() {
   if (bias_ == REGIE_NONE) return;
   const int64_t n = static_cast<int64_t>(p_.epilogue.bias_count);
-  b_.copy(ub(es_ == 2 ? t_.ub_bias_load : t_.ub_bias), gm(bias_, 0), n * es_);
+  b_.copy(ub(bias_es_ == 2 ? t_.ub_bias_load : t_.ub_bias), gm(bias_, 0), n * bias_es_);
   hand_over(b_, flags_, kLoad, kVector);
-  if (es_ == 2)
+  if (bias_es_ == 2)
     b_.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(t_.ub_bias), ub(t_.ub_bias_load), n);
 }
 
 void Emitter::open() {
-  unit_.emplace(b_, flags_, kLoad, kVector, 2);
-  panel_.emplace(b_, flags_, kVector, kStore, 2);
-  left_ready_.emplace(b_, flags_, kStore, kMove, t_.left_slots);
+  if (!p_.direct()) {
+    unit_.emplace(b_, flags_, kLoad, kVector, 2);
+    panel_.emplace(b_, flags_, kVector, kStore, 2);
+  }
+  left_ready_.emplace(b_, flags_, p_.direct() ? kLoad : kStore, kMove, t_.left_slots);
   if (p_.constant_b) {
     right_ready_.emplace(b_, flags_, kLoad, kMove, t_.resident ? 1 : 2);
   } else {
@@ -176,10 +184,10 @@ void Emitter::product(const Turn& turn, const Expr& left_slot, const Expr& c, co
   if (!p_.constant_b) {
     const bool turned = p_.transposed_b;
     right_ready_->begin_write(slot);
-    const Expr base = p_.b_batched ? batch(turn) * (p_.k * p_.n * es_) : Expr(0);
+    const Expr base = p_.b_batched ? batch(turn) * (p_.k * p_.n * right_es_) : Expr(0);
     const Expr first = column_tile(n) * (t_.columns * 16);
-    load_panel(right_, base, turned ? first : Expr(0), turned ? p_.n : p_.k, turned ? Expr(0) : first,
-               turned ? p_.k : p_.n, turned ? t_.columns * 16 : round_up(p_.k, 16),
+    load_panel(right_, right_es_, base, turned ? first : Expr(0), turned ? p_.n : p_.k,
+               turned ? Expr(0) : first, turned ? p_.k : p_.n, turned ? t_.columns * 16 : round_up(p_.k, 16),
                turned ? round_up(p_.k, 16) : t_.columns * 16, t_.right_unit_rows, t_.right_unit_columns,
                t_.ub_right_load, t_.ub_right_panel, *right_unit_, *right_panel_,
                slot * t_.right_bytes + t_.l1_right);
@@ -273,23 +281,24 @@ void emit_cube(const CubeProblem& problem, const CubePlan& plan, Builder& builde
 
 Program cube_program(const CubeProblem& p, const CubePlan& plan, const Chip& chip, uint64_t right_bytes) {
   Builder b(static_cast<uint32_t>(plan.cores()), chip.sizes);
-  const int64_t es = p.element_bytes();
-  uint64_t left = 0, result = 0;
+  const int64_t left_es = p.bytes_of(p.left_elem);
+  uint64_t left = 0, result = 0;  // bytes, elements
   if (p.convolution) {
-    left = static_cast<uint64_t>(p.batch * p.channels * p.height * p.width * es);
-    result = static_cast<uint64_t>(p.batch * p.out_channels * p.out_height * p.out_width * es);
+    left = static_cast<uint64_t>(p.batch * p.channels * p.height * p.width * left_es);
+    result = static_cast<uint64_t>(p.batch * p.out_channels * p.out_height * p.out_width);
   } else {
-    left = static_cast<uint64_t>((p.a_batched ? p.batch : 1) * p.m * p.k * es);
-    result = static_cast<uint64_t>(p.batch * p.m * p.n * es);
+    left = static_cast<uint64_t>((p.a_batched ? p.batch : 1) * p.m * p.k * left_es);
+    result = static_cast<uint64_t>(p.batch * p.m * p.n);
   }
   CubeBuffers g;
   g.left = b.operand(0, left);
   g.right = b.operand(1, right_bytes);
   const Epilogue& e = p.epilogue;
   if (e.bias_operand != REGIE_NONE)
-    g.bias = b.operand(e.bias_operand, e.bias_count * static_cast<uint64_t>(es));
-  if (e.residual_operand != REGIE_NONE) g.residual = b.operand(e.residual_operand, result);
-  g.result = b.result(0, result);
+    g.bias = b.operand(e.bias_operand, e.bias_count * static_cast<uint64_t>(p.bytes_of(p.bias_elem)));
+  if (e.residual_operand != REGIE_NONE)
+    g.residual = b.operand(e.residual_operand, result * static_cast<uint64_t>(p.bytes_of(p.residual_elem)));
+  g.result = b.result(0, result * static_cast<uint64_t>(p.element_bytes()));
   emit_cube(p, plan, b, g);
   return b.finish();
 }

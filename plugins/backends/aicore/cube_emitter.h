@@ -55,14 +55,17 @@ class Emitter {
   void window(const Expr& tile, const std::function<void(const Window&)>& body);
   void load_left(const Turn& turn, const Expr& slot);
 
-  // A feature map, row-major: 16 channels of some positions at a time become positions of 16 channels.
+  // A feature map: 16 channels of some positions at a time become positions of 16 channels.
   void load_map(const Turn& turn, const Expr& slot);
+  // A left panel of halves that needs nothing done.
+  void load_directly(const Turn& turn, const Expr& slot);
 
   // Part of a row-major matrix, `rows` x `columns` from (r0, c0), to L1 as blocks of 16 columns: (column
   // block, row, 16).
-  void load_panel(uint32_t buffer, const Expr& base, const Expr& r0, int64_t all_rows, const Expr& c0,
-                  int64_t all_columns, int64_t rows, int64_t columns, int64_t unit_rows, int64_t unit_columns,
-                  int64_t ub_load, int64_t ub_panel, Channel& unit, Channel& panel, const Expr& to);
+  void load_panel(uint32_t buffer, int64_t es, const Expr& base, const Expr& r0, int64_t all_rows,
+                  const Expr& c0, int64_t all_columns, int64_t rows, int64_t columns, int64_t unit_rows,
+                  int64_t unit_columns, int64_t ub_load, int64_t ub_panel, Channel& unit, Channel& panel,
+                  const Expr& to);
 
   // The right matrix.
 
@@ -88,7 +91,7 @@ class Emitter {
     int64_t pitch = 0;                   // bytes from run to run there
     int64_t row = 0;                     // bytes from run to run in UB, for an element of one byte
   };
-  Part part(const Turn& turn, const Expr& c, const Expr& n, const Expr& r) const;
+  Part part(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, int64_t es) const;
   void round(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot,
              const Expr& out);
 
@@ -96,7 +99,7 @@ class Emitter {
   const CubePlan& t_;
   Builder& b_;
   Flags flags_;
-  int64_t es_;
+  int64_t es_, left_es_, right_es_, bias_es_, residual_es_;
   uint32_t left_, right_, bias_, residual_, result_;
   Expr part_b_ = 0, part_m_ = 0, part_n_ = 0, first_batch_ = 0, first_group_ = 0;
   // Channels, in the order of a tile's way.

@@ -34,13 +34,34 @@ void Emitter::window(const Expr& tile, const std::function<void(const Window&)>&
 
 void Emitter::load_left(const Turn& turn, const Expr& slot) {
   left_ready_->begin_write(slot);
-  if (p_.convolution)
+  if (p_.direct())
+    load_directly(turn, slot);
+  else if (p_.convolution)
     load_map(turn, slot);
   else
-    load_panel(left_, es_ * ((p_.a_batched ? batch(turn) : Expr(0)) * (p_.m * p_.k)),
+    load_panel(left_, left_es_, left_es_ * ((p_.a_batched ? batch(turn) : Expr(0)) * (p_.m * p_.k)),
                row_tile(turn) * t_.rows, p_.m, 0, p_.k, t_.rows, round_up(p_.k, 16), t_.unit_rows,
                t_.unit_columns, t_.ub_load, t_.ub_panel, *unit_, *panel_, slot * t_.left_bytes + t_.l1_left);
   left_ready_->end_write(slot);
+}
+
+void Emitter::load_directly(const Turn& turn, const Expr& slot) {
+  const Expr to = slot * t_.left_bytes + t_.l1_left;
+  if (!p_.convolution) {
+    const Expr row = row_tile(turn) * t_.rows;
+    const Expr base = (p_.a_batched ? batch(turn) : Expr(0)) * (p_.m * p_.k * 2);
+    b_.copy(l1(to), gm(left_, base + row * (p_.k * 2)), kBlock,
+            {clamp(0, t_.rows, Expr(p_.m) - row), kBlock, p_.k * 2},
+            {p_.k_blocks(), t_.rows * kBlock, kBlock});
+    return;
+  }
+  const int64_t map = p_.height * p_.width;
+  const Expr channel = p_.groups == 1 ? Expr(0) : group(turn) * p_.in_group;
+  window(row_tile(turn), [&](const Window& w) {
+    const Expr from = ((batch(turn) * p_.channels + channel) * map + w.first * (p_.width * 16)) * 2;
+    b_.copy(l1(to), gm(left_, from), t_.window * p_.width * kBlock,
+            {p_.left_blocks(), t_.plane, map * kBlock});
+  });
 }
 
 void Emitter::load_map(const Turn& turn, const Expr& slot) {
@@ -52,18 +73,32 @@ void Emitter::load_map(const Turn& turn, const Expr& slot) {
                s = u % 2;
     const Expr group_channel = p_.groups == 1 ? Expr(0) : group(turn) * p_.in_group;
     const Expr valid = clamp(0, 16, Expr(p_.channels) - group_channel - c1 * 16);
-    const Expr bytes = single ? Expr(all * es_) : min(Expr(all * es_) - chunk * (P * es_), P * es_);
+    const int64_t es = left_es_, one = p_.left_blocked ? 16 * es : es;
+    const Expr bytes = single ? Expr(all * one) : min(Expr(all * one) - chunk * (P * one), P * one);
     unit_->begin_write(s);
     window(row_tile(turn), [&](const Window& w) {
-      const Expr from =
-          ((batch(turn) * p_.channels + group_channel + c1 * 16) * map + w.first * p_.width + chunk * P) *
-          es_;
-      b_.copy(ub(s * (16 * P * es_) + t_.ub_load), gm(left_, from), bytes, {valid, P * es_, map * es_});
+      const Expr plane = (batch(turn) * p_.channels + group_channel + c1 * 16) * (map * es);
+      const Expr from = plane + (w.first * p_.width + chunk * P) * one;
+      if (p_.left_blocked)
+        b_.copy(ub(s * (16 * P * es) + t_.ub_load), gm(left_, from), bytes);
+      else
+        b_.copy(ub(s * (16 * P * es) + t_.ub_load), gm(left_, from), bytes, {valid, P * es, map * es});
     });
     unit_->end_write(s);
     unit_->begin_read(s);
-    Expr half = s * (16 * P * es_) + t_.ub_load;
-    if (es_ == 4) {
+    const Expr panel = s * (32 * P) + t_.ub_panel;
+    Expr half = s * (16 * P * es) + t_.ub_load;
+    if (p_.left_blocked) {  // f32: halves go to L1 as they are
+      panel_->begin_write(s);
+      b_.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(panel), ub(half), 16 * P);
+      unit_->end_read(s);
+      panel_->end_write(s);
+      panel_->begin_read(s);
+      b_.copy(l1(slot * t_.left_bytes + t_.l1_left + c1 * t_.plane + chunk * (32 * P)), ub(panel), 32 * P);
+      panel_->end_read(s);
+      return;
+    }
+    if (es == 4) {
       b_.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(t_.ub_cast), ub(half), 16 * P);
       half = t_.ub_cast;
     }
@@ -71,14 +106,13 @@ void Emitter::load_map(const Turn& turn, const Expr& slot) {
       // Channels that are not there: zeros, as weights are, so that nothing of an earlier turn is
       // multiplied.
       const Expr missing = clamp(0, 16, c1 * 16 + 16 + group_channel - Expr(p_.channels));
-      for (int64_t r = 0; r < 2 && es_ == 2; ++r)
+      for (int64_t r = 0; r < 2 && es == 2; ++r)
         b_.loop(r == 0 ? Expr(1) - s : s, [&](const Expr&) {
           b_.fill(ub(valid * (P * 2) + (t_.ub_load + r * 32 * P)), REGIE_TILE_F16, 0, P, {missing, P * 2});
         });
-      if (es_ == 4) b_.fill(ub(valid * (P * 2) + t_.ub_cast), REGIE_TILE_F16, 0, P, {missing, P * 2});
+      if (es == 4) b_.fill(ub(valid * (P * 2) + t_.ub_cast), REGIE_TILE_F16, 0, P, {missing, P * 2});
     }
     panel_->begin_write(s);
-    const Expr panel = s * (32 * P) + t_.ub_panel;
     b_.transpose(ub(panel), ub(half), 32, P * 2, {P / 16, 512, 32});
     unit_->end_read(s);
     panel_->end_write(s);
@@ -92,28 +126,28 @@ void Emitter::load_map(const Turn& turn, const Expr& slot) {
     b_.loop(units, unit);
 }
 
-void Emitter::load_panel(uint32_t buffer, const Expr& base, const Expr& r0, int64_t all_rows, const Expr& c0,
-                         int64_t all_columns, int64_t rows, int64_t columns, int64_t unit_rows,
-                         int64_t unit_columns, int64_t ub_load, int64_t ub_panel, Channel& unit,
-                         Channel& panel, const Expr& to) {
+void Emitter::load_panel(uint32_t buffer, int64_t es, const Expr& base, const Expr& r0, int64_t all_rows,
+                         const Expr& c0, int64_t all_columns, int64_t rows, int64_t columns,
+                         int64_t unit_rows, int64_t unit_columns, int64_t ub_load, int64_t ub_panel,
+                         Channel& unit, Channel& panel, const Expr& to) {
   const int64_t nr = up(rows, unit_rows), nc = up(columns, unit_columns), all = nr * unit_rows;
   auto one = [&](const Expr& u) {
     const Expr r = nc == 1 ? u : u / nc, c = nc == 1 ? Expr(0) : u % nc, s = u % 2;
     const Expr valid_rows = clamp(0, unit_rows, Expr(all_rows) - r0 - r * unit_rows);
     const Expr valid =
-        clamp(0, unit_columns * es_, Expr(all_columns * es_) - c0 * es_ - c * (unit_columns * es_));
+        clamp(0, unit_columns * es, Expr(all_columns * es) - c0 * es - c * (unit_columns * es));
     unit.begin_write(s);
-    b_.copy(ub(s * (unit_rows * unit_columns * es_) + ub_load),
-            gm(buffer, base + ((r0 + r * unit_rows) * all_columns + c0 + c * unit_columns) * es_), valid,
-            {valid_rows, unit_columns * es_, all_columns * es_});
+    b_.copy(ub(s * (unit_rows * unit_columns * es) + ub_load),
+            gm(buffer, base + ((r0 + r * unit_rows) * all_columns + c0 + c * unit_columns) * es), valid,
+            {valid_rows, unit_columns * es, all_columns * es});
     unit.end_write(s);
     unit.begin_read(s);
     panel.begin_write(s);
     const Place out = ub(s * (unit_rows * unit_columns * 2) + ub_panel);
-    const Place in = ub(s * (unit_rows * unit_columns * es_) + ub_load);
-    const Repeat by_row{unit_rows, 32, unit_columns * es_},
-        by_block{unit_columns / 16, unit_rows * 32, 16 * es_};
-    if (es_ == 4)
+    const Place in = ub(s * (unit_rows * unit_columns * es) + ub_load);
+    const Repeat by_row{unit_rows, 32, unit_columns * es},
+        by_block{unit_columns / 16, unit_rows * 32, 16 * es};
+    if (es == 4)
       b_.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, out, in, 16, by_row, by_block);
     else
       b_.unary(REGIE_TILE_COPY, REGIE_TILE_F16, out, in, 16, by_row, by_block);

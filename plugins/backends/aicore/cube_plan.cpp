@@ -19,7 +19,14 @@ std::vector<int64_t> divisors(int64_t n, int64_t most) {
 
 class Search {
  public:
-  Search(const CubeProblem& p, const Chip& chip) : p_(p), chip_(chip), es_(p.element_bytes()) {
+  Search(const CubeProblem& p, const Chip& chip)
+      : p_(p),
+        chip_(chip),
+        es_(p.element_bytes()),
+        left_es_(p.bytes_of(p.left_elem)),
+        right_es_(p.bytes_of(p.right_elem)),
+        bias_es_(p.bytes_of(p.bias_elem)),
+        residual_es_(p.bytes_of(p.residual_elem)) {
     if (auto step = epilogue_activation(p, {})) {
       activation_ = step->op->instructions + step->op->slow * chip.hardware.slow_passes;
       activation_instructions_ = step->op->instructions + step->op->slow;
@@ -107,14 +114,14 @@ class Search {
       t.pixels = std::min<int64_t>(round_up(all, 16), chip_.sizes.ub >= (220 << 10) ? 384 : 256);
       t.pixel_chunks = up(all, t.pixels);
       t.pixels = round_up(up(all, t.pixel_chunks), 16);
-      t.plane = t.pixel_chunks * t.pixels * kBlock;
+      t.plane = p_.direct() ? all * kBlock : t.pixel_chunks * t.pixels * kBlock;
       t.left_bytes = p_.left_blocks() * t.plane;
     } else {
       const int64_t budget = p_.constant_b ? 8192 : 4096;
       t.unit_columns = std::min<int64_t>(kb * 16, 256);
       t.unit_rows = std::clamp<int64_t>(budget / t.unit_columns / 16 * 16, 16, t.rows);
       while (t.rows % t.unit_rows) t.unit_rows -= 16;
-      t.left_bytes = round_up(kb * 16, t.unit_columns) / 16 * t.rows * kBlock;
+      t.left_bytes = (p_.direct() ? kb : round_up(kb * 16, t.unit_columns) / 16) * t.rows * kBlock;
     }
     int64_t left = chip_.sizes.l1;
     for (int64_t slots : {2, 1}) {
@@ -173,27 +180,30 @@ class Search {
 
   bool place_ub(CubePlan& t) const {
     Room ub(chip_.sizes.ub);
-    if (p_.convolution) {
-      t.ub_load = ub.take(2 * 16 * t.pixels * es_);
-      t.ub_cast = es_ == 4 ? ub.take(16 * t.pixels * 2) : t.ub_load;
+    if (p_.direct()) {
+      // Nothing of the left matrix comes by here.
+    } else if (p_.convolution) {
+      t.ub_load = ub.take(2 * 16 * t.pixels * left_es_);
+      t.ub_cast = left_es_ == 4 && !p_.left_blocked ? ub.take(16 * t.pixels * 2) : t.ub_load;
       t.ub_panel = ub.take(2 * 16 * t.pixels * 2);
     } else {
-      t.ub_load = ub.take(2 * t.unit_rows * t.unit_columns * es_);
+      t.ub_load = ub.take(2 * t.unit_rows * t.unit_columns * left_es_);
       t.ub_panel = ub.take(2 * t.unit_rows * t.unit_columns * 2);
-      if (!p_.constant_b) {
-        t.ub_right_load = ub.take(2 * t.right_unit_rows * t.right_unit_columns * es_);
-        t.ub_right_panel = ub.take(2 * t.right_unit_rows * t.right_unit_columns * 2);
-      }
+    }
+    if (!p_.constant_b) {
+      t.ub_right_load = ub.take(2 * t.right_unit_rows * t.right_unit_columns * right_es_);
+      t.ub_right_panel = ub.take(2 * t.right_unit_rows * t.right_unit_columns * 2);
     }
     const int64_t q = t.drained * 16 * t.padded_rows;
     if (p_.epilogue.bias_operand != REGIE_NONE) {
       const int64_t n = round_up(static_cast<int64_t>(p_.epilogue.bias_count), 16) + t.columns * 16;
       t.ub_bias = ub.take(n * 4);
-      t.ub_bias_load = es_ == 2 ? ub.take(n * 2) : t.ub_bias;
+      t.ub_bias_load = bias_es_ == 2 ? ub.take(n * 2) : t.ub_bias;
     }
-    if (p_.epilogue.residual_operand != REGIE_NONE) t.ub_residual = ub.take(2 * q * es_);
-    t.ub_drain = ub.take(q * (p_.convolution ? 2 : 4));
-    if (p_.convolution) t.ub_turned = ub.take(q * 2);
+    const bool turned = p_.convolution && !p_.result_blocked;
+    if (p_.epilogue.residual_operand != REGIE_NONE) t.ub_residual = ub.take(2 * q * residual_es_);
+    t.ub_drain = ub.take(q * (turned ? 2 : 4));
+    if (turned) t.ub_turned = ub.take(q * 2);
     t.ub_sum = ub.take(q * 4);
     t.ub_temporary = ub.take(q * 4 * epilogue_temporaries(p_));
     t.ub_value = es_ == 2 ? ub.take(q * 4) : 0;
@@ -210,21 +220,24 @@ class Search {
                  store_start = h.store_start + h.l2_latency + 2 * flag;
     auto d = [](int64_t n) { return static_cast<double>(n); };
     PipeCycles left, tile;
-    if (p_.convolution) {
+    if (p_.direct()) {
+      left[REGIE_TILE_LOAD] = load_start + d(t.left_bytes) / read;
+    } else if (p_.convolution) {
       const double units = d(p_.left_blocks() * t.pixel_chunks), elements = 16 * d(t.pixels);
-      left[REGIE_TILE_LOAD] = units * (load_start + elements * d(es_) / read);
-      left[REGIE_TILE_VECTOR] =
-          units * (3 * h.vector_start + 4 * flag + elements * (es_ == 4 ? 8.0 : 4.0) / lanes);
+      left[REGIE_TILE_LOAD] = units * (load_start + elements * d(left_es_) / read);
+      const double starts = p_.left_blocked ? 1 : 3, bytes = p_.left_blocked || left_es_ == 2 ? 4 : 8;
+      left[REGIE_TILE_VECTOR] = units * (starts * h.vector_start + 4 * flag + elements * bytes / lanes);
       left[REGIE_TILE_STORE] = units * (h.store_start + 4 * flag + elements * 2 / h.ub_to_l1);
     } else {
-      add_panel(left, d(t.rows), d(p_.k_blocks() * 16), d(t.unit_rows * t.unit_columns), read, lanes);
+      add_panel(left, d(t.rows), d(p_.k_blocks() * 16), d(t.unit_rows * t.unit_columns), left_es_, read,
+                lanes);
     }
     const double turns_m = d(t.turns_batch * t.turns_group * t.turns_m), inner = d(t.turns_c * t.turns_n);
     for (uint32_t i = 0; i < REGIE_TILE_PIPES; ++i) tile[i] = left[i] / inner;
     const double kb = d(p_.k_blocks()), m1 = d(t.padded_rows / 16), n1 = d(t.columns);
     const double right_memory = kb * n1 * kFractal;
     if (!p_.constant_b)
-      add_panel(tile, n1 * 16, kb * 16, d(t.right_unit_rows * t.right_unit_columns), read, lanes);
+      add_panel(tile, n1 * 16, kb * 16, d(t.right_unit_rows * t.right_unit_columns), right_es_, read, lanes);
     else if (!t.resident)
       tile[REGIE_TILE_LOAD] += d(t.chunks) * load_start + right_memory / read;
     const double steps = d(t.chunks * t.steps);
@@ -232,12 +245,20 @@ class Search {
                              kb * n1 * kFractal / h.l1_to_l0b;
     tile[REGIE_TILE_CUBE] += steps * (h.cube_start + 2 * flag) + kb * m1 * n1 / h.cube_efficiency;
     const double q = d(t.columns * 16 * t.padded_rows), rounds = d(t.columns / t.drained);
-    double vector = q * 4 / h.l0c_to_ub, starts = 3;
-    vector += p_.convolution ? q * 8 / lanes : q * 4 / lanes;
-    if (p_.epilogue.bias_operand != REGIE_NONE && p_.convolution) vector += q * 4 / lanes, ++starts;
+    double vector = q * 4 / h.l0c_to_ub, starts = 1;
+    auto pass = [&](double passes) {
+      vector += passes * q * 4 / lanes;
+      starts += passes;
+    };
+    if (!p_.convolution)
+      pass(1);
+    else if (!p_.result_blocked)
+      pass(2);
+    if (p_.epilogue.bias_operand != REGIE_NONE && p_.convolution) pass(1);
+    if (es_ == 2) pass(1);
     if (p_.epilogue.residual_operand != REGIE_NONE) {
-      vector += q * 4 / lanes, ++starts;
-      tile[REGIE_TILE_LOAD] += rounds * load_start + q * d(es_) / read;
+      pass(residual_es_ == 2 ? 2 : 1);
+      tile[REGIE_TILE_LOAD] += rounds * load_start + q * d(residual_es_) / read;
     }
     vector += activation_ * q * 4 / lanes;
     tile[REGIE_TILE_VECTOR] +=
@@ -248,10 +269,11 @@ class Search {
     return all;
   }
 
-  void add_panel(PipeCycles& to, double rows, double columns, double unit, double read, double lanes) const {
+  void add_panel(PipeCycles& to, double rows, double columns, double unit, int64_t es, double read,
+                 double lanes) const {
     const auto& h = chip_.hardware;
     const double units = std::max(1.0, rows * columns / unit),
-                 bytes = rows * columns * static_cast<double>(es_);
+                 bytes = rows * columns * static_cast<double>(es);
     to[REGIE_TILE_LOAD] += units * (h.load_start + h.l2_latency + 2 * h.flag_cycles) + bytes / read;
     to[REGIE_TILE_VECTOR] += units * (h.vector_start + 4 * h.flag_cycles) + bytes / lanes;
     to[REGIE_TILE_STORE] += units * (h.store_start + 4 * h.flag_cycles) + rows * columns * 2 / h.ub_to_l1;
@@ -266,7 +288,7 @@ class Search {
 
   const CubeProblem& p_;
   const Chip& chip_;
-  int64_t es_;
+  int64_t es_, left_es_, right_es_, bias_es_, residual_es_;
   double activation_ = 0, activation_instructions_ = 0;
   std::optional<CubePlan> best_;
   std::string nearest_ = "a row of the result is wider than L0C";
@@ -288,7 +310,7 @@ std::optional<VectorStep> epilogue_activation(const CubeProblem& p, Source in) {
 
 uint32_t epilogue_temporaries(const CubeProblem& p) {
   const auto step = epilogue_activation(p, {});
-  const uint32_t of_residual = p.elem == REGIE_F16 && p.epilogue.residual_operand != REGIE_NONE;
+  const uint32_t of_residual = p.epilogue.residual_operand != REGIE_NONE && p.bytes_of(p.residual_elem) == 2;
   return std::max(step ? step->op->temporaries : 0, of_residual);
 }
 

@@ -3,23 +3,44 @@
 #include <string>
 
 #include "lower.h"
+#include "reformat.h"
 #include "regie/c/pass.h"
 #include "regie/graph_view.hpp"
 #include "regie/tile/codec.h"
 #include "regie_digests.h"
 #include "tables.h"
+#include "wishes.h"
 
 using regie::sdk::Failure;
 
 struct regie_engine {
   regie_engine(const regie_host* h, const regie_config* params)
       : host(h),
-        chip(regie::sdk::read_accelerator("aicore", params, {},
-                                          [](std::string_view, std::string_view) { return false; })) {}
+        chip(regie::sdk::read_accelerator(
+            "aicore", params, kOwnKeys,
+            [this](std::string_view key, std::string_view text) { return read(key, text); })) {}
+  // What is rounded to halves between tasks (formats.h).
+  bool read(std::string_view key, std::string_view text) {
+    if (key != kOwnKeys[0]) return false;
+    if (text == "f32")
+      rounding = aicore::Rounding::kNothing;
+    else if (text == "f16-where-exact")
+      rounding = aicore::Rounding::kFree;
+    else if (text == "f16")
+      rounding = aicore::Rounding::kAll;
+    else
+      throw Failure(REGIE_INVALID_INPUT,
+                    "aicore: parameter 'between_tasks' is f32, f16-where-exact or f16, not '" +
+                        std::string(text) + "'");
+    return true;
+  }
+  static constexpr std::string_view kOwnKeys[] = {"between_tasks"};
   const regie_host* host;
+  aicore::Rounding rounding = aicore::Rounding::kFree;  // before `chip`, which reads it
   aicore::Chip chip;
   aicore::PlanCache plans;
-  std::string reason;  // of the last answer
+  std::vector<regie_tensor> operands, results;  // of the request at hand, as they lie
+  std::string reason;                           // of the last answer
 };
 
 namespace aicore {
@@ -28,14 +49,22 @@ namespace {
 Request request_of(regie_engine& e, const regie_graph* graph, uint32_t node,
                    const regie_engine_shapes& shapes) {
   const regie_node& n = graph->nodes[node];
+  std::vector<regie_format> operand_formats, result_formats;
+  auto format = [&](uint32_t v) { return v == REGIE_NONE ? kPlainFormat : graph->values[v].type.format; };
+  for (uint32_t v : regie::sdk::operands_of(n)) operand_formats.push_back(format(v));
+  for (uint32_t v : regie::sdk::results_of(n)) result_formats.push_back(format(v));
+  e.operands = stored({shapes.operands, n.operand_count}, operand_formats);
+  e.results = stored({shapes.results, n.result_count}, result_formats);
   return {e.chip,
           e.plans,
           graph,
           n,
           regie::sdk::sv(n.op),
           regie::sdk::Attrs(n),
-          {shapes.operands, n.operand_count},
-          {shapes.results, n.result_count}};
+          e.operands,
+          e.results,
+          std::move(operand_formats),
+          std::move(result_formats)};
 }
 
 regie_status create(uint32_t, const regie_host* host, const regie_config* params, regie_engine** engine) {
@@ -63,6 +92,30 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
 // Programs read operands while they write results: nothing may lie on another, apart from what they never
 // touch.
 uint32_t alias(regie_engine*, const regie_graph*, uint32_t, uint32_t, uint32_t) { return REGIE_ALIAS_NONE; }
+
+uint32_t formats(regie_engine* e, const regie_graph* graph, uint32_t node, const regie_engine_shapes* shapes,
+                 regie_format_wish* wishes, uint32_t capacity) {
+  try {
+    const std::vector<regie_format_wish> all = wishes_of(request_of(*e, graph, node, *shapes), e->rounding);
+    std::copy_n(all.begin(), std::min<size_t>(all.size(), capacity), wishes);
+    return static_cast<uint32_t>(all.size());
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
+
+// What is rounded only where all readers round must not be widened for one that does not.
+double reformat_ns(regie_engine* e, const regie_tensor* t, regie_format from, regie_format to) {
+  if (is_half(from) && !is_half(to) && e->rounding != Rounding::kAll) return -1;
+  if (is_half(to) && e->rounding == Rounding::kNothing) return -1;
+  try {
+    const Reformat r =
+        plan_reformat(e->chip, {t->dims, static_cast<size_t>(t->rank)}, t->elem, from, t->elem, to);
+    return e->chip.ns(r.cycles);
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
 
 // A fusion whose working set overflows the buffers is vetoed with the figures, and so is attention that has
 // no program while its products have. Only nodes of concrete shapes can be judged.
@@ -147,9 +200,9 @@ extern const regie_engine_table engine_table = {
     destroy,
     ask,
     alias,
-    nullptr,  // formats: kernels read and write row-major tensors, and turn them into fractals inside
+    formats,
     accept_fusion,
     compile,
-    nullptr};
+    reformat_ns};
 
 }  // namespace aicore

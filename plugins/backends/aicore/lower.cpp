@@ -30,6 +30,7 @@ constexpr Family kFamilies[] = {
     {"ReduceMean", lower_rows},
     {"ReduceMin", lower_rows},
     {"ReduceSum", lower_rows},
+    {"regie.Reformat", lower_reformat},
     {"Slice", lower_blocks},
     {"Softmax", lower_rows},
     {"Split", lower_blocks},
@@ -38,6 +39,30 @@ constexpr Family kFamilies[] = {
     {"regie.FusedConv", lower_convolution},
     {"regie.FusedMatMul", lower_product},
 };
+
+bool is_reduction(std::string_view op) {
+  return op == "GlobalAveragePool" || op == "GlobalMaxPool" || op == "ReduceMean" || op == "ReduceSum" ||
+         op == "ReduceMax" || op == "ReduceMin";
+}
+bool any_blocked(const Request& r) {
+  return std::any_of(r.operand_formats.begin(), r.operand_formats.end(), is_blocked) ||
+         std::any_of(r.result_formats.begin(), r.result_formats.end(), is_blocked);
+}
+
+// Only these can read or write what is not row-major; which combinations, they say themselves.
+void check_formats(const Request& r) {
+  auto check = [](const regie_tensor& t, regie_format f, const char* what) {
+    if (!is_known_format(f)) refuse(std::string(what) + " lies in a format of another engine");
+    if (is_blocked(f) && !blocks_fit({t.dims, static_cast<size_t>(t.rank)}))
+      refuse(std::string(what) + "'s channels do not fill blocks of 16");
+  };
+  for (size_t i = 0; i < r.operand_formats.size(); ++i)
+    if (r.operand(i)) check(*r.operand(i), r.operand_format(i), "an operand");
+  for (size_t i = 0; i < r.result_formats.size(); ++i)
+    if (r.results[i].elem != REGIE_ELEM_UNKNOWN) check(r.results[i], r.result_format(i), "a result");
+  if (!any_blocked(r) || takes_blocks(r.op)) return;
+  refuse("its programs are for row-major tensors");
+}
 
 // What no kernel of an AI Core can do, whatever the operator.
 void check(const Request& r) {
@@ -67,14 +92,7 @@ void check(const Request& r) {
             refuse(
                 "its dimensions are symbols: programs are made for concrete shapes (fix the inputs' with "
                 "--shape)");
-  for (uint32_t v : regie::sdk::operands_of(r.node))
-    if (v != REGIE_NONE && r.graph->values[v].type.format != REGIE_FORMAT_ND &&
-        r.graph->values[v].type.format != REGIE_FORMAT_NCHW)
-      refuse("an operand is not row-major");
-  for (uint32_t v : regie::sdk::results_of(r.node))
-    if (v != REGIE_NONE && r.graph->values[v].type.format != REGIE_FORMAT_ND &&
-        r.graph->values[v].type.format != REGIE_FORMAT_NCHW)
-      refuse("a result is not row-major");
+  check_formats(r);
   if (r.results.empty() || r.results[0].elem == REGIE_ELEM_UNKNOWN)
     refuse("its first result is not asked for");
 }
@@ -116,6 +134,7 @@ const regie_tensor& Request::need(size_t i) const {
 
 Lowered lower(const Request& r) {
   check(r);
+  if (any_blocked(r) && (is_reduction(r.op))) return lower_blocked_reduction(r);
   for (const Family& f : kFamilies)
     if (f.op == r.op) return f.lower(r);
   if (r.op == "regie.Pointwise" || r.op == "Cast" || r.op == "Sum" || find_vector_op(r.op))

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cube.h"
+#include "formats.h"
 #include "regie/c/engine.h"
 
 namespace aicore {
@@ -47,6 +48,15 @@ struct Request {
     return i < operands.size() && operands[i].elem != REGIE_ELEM_UNKNOWN ? &operands[i] : nullptr;
   }
   const regie_tensor& need(size_t i) const;
+  // Formats of operands and results; all row-major where they are empty. A tensor whose format says halves
+  // has elements of f16 in `operands` and `results`.
+  std::vector<regie_format> operand_formats = {}, result_formats = {};
+  regie_format operand_format(size_t i) const {
+    return i < operand_formats.size() ? operand_formats[i] : kPlainFormat;
+  }
+  regie_format result_format(size_t i) const {
+    return i < result_formats.size() ? result_formats[i] : kPlainFormat;
+  }
 };
 
 [[noreturn]] void refuse(std::string why);
@@ -61,6 +71,8 @@ Lowered lower_elementwise(const Request& r);
 Lowered lower_move(const Request& r);    // Transpose and Expand, by rows
 Lowered lower_blocks(const Request& r);  // Concat, Split, Slice
 Lowered lower_pooling(const Request& r);
+Lowered lower_blocked_reduction(const Request& r);  // over the positions of NC1HWC0
+Lowered lower_reformat(const Request& r);
 Lowered lower_attention(const Request& r);  // regie.Attention
 Lowered lower_rows(const Request& r);       // along the last axis: Softmax, LayerNormalization, reductions
 

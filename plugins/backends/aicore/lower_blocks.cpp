@@ -137,6 +137,7 @@ Rectangle slice(const Request& r, const regie_tensor& x, const regie_tensor& y) 
       if (cut_axis >= 0) refuse("irregular moves of data: a slice along several axes");
       cut_axis = d;
     }
+  if (cut_axis > 1 && is_blocked(r.operand_format(0))) refuse("an axis inside of blocks of channels");
   Rectangle out;
   if (cut_axis < 0) {
     out.width = out.from_pitch = out.to_pitch = product(x, 0, x.rank);
@@ -147,6 +148,8 @@ Rectangle slice(const Request& r, const regie_tensor& x, const regie_tensor& y) 
     if (axis != cut_axis) continue;
     int64_t start = starts[i] < 0 ? starts[i] + x.dims[axis] : starts[i];
     start = std::clamp<int64_t>(start, 0, x.dims[axis]);
+    if (cut_axis == 1 && start % kC0 && is_blocked(r.operand_format(0)))
+      refuse("it begins inside of a block of channels");
     out.from = start * product(x, cut_axis + 1, x.rank);
   }
   out.rows = product(x, 0, cut_axis);
@@ -163,6 +166,16 @@ Lowered lower_blocks(const Request& r) {
   const regie_tensor& y = r.results[0];
   const regie_elem elem = r.need(0).elem;
   if (!is_float(elem)) refuse("elements other than f32 and f16");
+  // Along batch or channels, blocks of channels follow each other as rows do.
+  const bool blocked = is_blocked(r.operand_format(0));
+  for (size_t i = 0; i < r.operands.size(); ++i)
+    if (is_float(r.operands[i].elem) && is_blocked(r.operand_format(i)) != blocked)
+      refuse("operands in different formats");
+  for (size_t i = 0; i < r.results.size(); ++i) {
+    if (is_blocked(r.result_format(i)) != blocked) refuse("operands and results in different formats");
+    if (r.results[i].elem != elem && r.results[i].elem != REGIE_ELEM_UNKNOWN)
+      refuse("elements of operands and results differ");
+  }
   if (r.operands.size() > 48 || r.results.size() > 12) refuse("it has too many operands and results");
   std::vector<Rectangle> all;
   if (r.op == "Slice") {
@@ -173,6 +186,7 @@ Lowered lower_blocks(const Request& r) {
     const regie_tensor& whole = joins ? y : r.need(0);
     if (whole.rank == 0) refuse("a scalar has no axis");
     const int32_t axis = axis_of(r, whole.rank, 0);
+    if (blocked && axis > 1) refuse("an axis inside of blocks of channels");
     const int64_t rows = product(whole, 0, axis), pitch = product(whole, axis, whole.rank);
     int64_t at = 0;
     for (uint32_t i = 0; i < (joins ? r.operands.size() : r.results.size()); ++i) {

@@ -14,6 +14,12 @@ std::vector<int64_t> key_of(const CubeProblem& p) {
   const Epilogue& e = p.epilogue;
   std::vector<int64_t> key{p.convolution,
                            p.elem,
+                           p.bytes_of(p.left_elem),
+                           p.bytes_of(p.right_elem),
+                           p.bytes_of(p.bias_elem),
+                           p.bytes_of(p.residual_elem),
+                           p.left_blocked,
+                           p.result_blocked,
                            p.batch,
                            p.m,
                            p.n,
@@ -52,10 +58,9 @@ void read_activation(const Attrs& attrs, Epilogue& e) {
 }
 
 void check_elements(const Request& r, std::initializer_list<const regie_tensor*> tensors) {
-  const regie_elem elem = r.results[0].elem;
-  if (!is_float(elem)) refuse("elements other than f32 and f16");
+  if (!is_float(r.results[0].elem)) refuse("elements other than f32 and f16");
   for (const regie_tensor* t : tensors)
-    if (t && t->elem != elem) refuse("operands of different types");
+    if (t && !is_float(t->elem)) refuse("elements other than f32 and f16");
 }
 
 Lowered finish(const Request& r, const CubeProblem& p, std::string name, const regie_tensor& right) {
@@ -72,7 +77,7 @@ Lowered finish(const Request& r, const CubeProblem& p, std::string name, const r
       right_bytes = packed.bytes.size();
       w.weights.push_back(std::move(packed));
     } else {
-      right_bytes = static_cast<uint64_t>((p.b_batched ? p.batch : 1) * p.k * p.n * p.element_bytes());
+      right_bytes = static_cast<uint64_t>((p.b_batched ? p.batch : 1) * p.k * p.n * p.bytes_of(p.right_elem));
     }
     w.program = cube_program(p, plan, chip, right_bytes);
     return w;
@@ -103,6 +108,9 @@ Lowered lower_convolution(const Request& r) {
   CubeProblem p;
   p.convolution = true;
   p.elem = y.elem;
+  p.left_elem = x.elem;
+  if (bias) p.bias_elem = bias->elem;
+  if (residual) p.residual_elem = residual->elem;
   p.batch = x.dims[0];
   p.channels = x.dims[1];
   p.out_channels = y.dims[1];
@@ -154,6 +162,18 @@ Lowered lower_convolution(const Request& r) {
       refuse("its residual has another shape");
     p.epilogue.residual_operand = 3;
   }
+  // A map of one position lies in blocks of channels as it is.
+  const bool whole_in =
+                 p.groups == 1 ? p.channels % 16 == 0 : p.in_group % 16 == 0 && p.channels % p.in_group == 0,
+             whole_out = p.groups == 1 ? p.out_channels % 16 == 0
+                                       : p.out_group % 16 == 0 && p.out_channels % p.out_group == 0;
+  const bool point = p.out_height * p.out_width == 1;
+  p.left_blocked = is_blocked(r.operand_format(0)) || (p.height * p.width == 1 && whole_in);
+  p.result_blocked = is_blocked(r.result_format(0)) || (point && whole_out);
+  if ((p.left_blocked && !whole_in) || (p.result_blocked && !whole_out))
+    refuse("channels or groups that do not fill blocks of 16");
+  if (residual && !point && is_blocked(r.operand_format(3)) != p.result_blocked)
+    refuse("residual and result in different formats");
   read_activation(r.attrs, p.epilogue);
   return finish(r, p, group == p.channels && group > 1 ? "depth-wise convolution" : "convolution", w);
 }
@@ -166,6 +186,8 @@ Lowered lower_product(const Request& r) {
   if (r.attrs.integer("transA", 0)) refuse("its left matrix is transposed");
   CubeProblem p;
   p.elem = y.elem;
+  p.left_elem = a.elem;
+  p.right_elem = b.elem;
   p.transposed_b = r.attrs.integer("transB", 0) != 0;
   p.k = a.dims[a.rank - 1];
   p.m = a.dims[a.rank - 2];
@@ -196,10 +218,12 @@ Lowered lower_product(const Request& r) {
     if (count == p.n && t.rank >= 1 && t.dims[t.rank - 1] == p.n && e.bias_operand == REGIE_NONE &&
         (p.batch * p.m > 1 || t.rank < y.rank)) {
       e.bias_operand = operand;
+      p.bias_elem = t.elem;
       e.bias_count = static_cast<uint64_t>(count);
     } else if (t.rank <= y.rank && count == product(regie::sdk::dims_of(y)) &&
                e.residual_operand == REGIE_NONE) {
       e.residual_operand = operand;
+      p.residual_elem = t.elem;
     } else {
       refuse("an addend that is neither one element a column nor of the result's shape");
     }

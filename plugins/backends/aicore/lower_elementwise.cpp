@@ -27,26 +27,61 @@ void finish(Shape& s) {
   for (auto& l : s.strides) l = {0};
 }
 
+// Sizes along the axes of the result, one of which is absent where it broadcasts.
+std::vector<int64_t> sizes_of(const regie_tensor& t, int32_t rank) {
+  std::vector<int64_t> sizes(static_cast<size_t>(rank), 1);
+  for (int32_t d = 0; d < t.rank && t.elem != REGIE_ELEM_UNKNOWN; ++d)
+    sizes[static_cast<size_t>(d + rank - t.rank)] = t.dims[d];
+  return sizes;
+}
+// Channels as blocks, outside of the positions, and channels of a block, inside of them.
+void split_channels(std::vector<int64_t>& sizes) {
+  const bool spread = sizes[1] == 1;
+  sizes.push_back(spread ? 1 : kC0);
+  if (!spread) sizes[1] /= kC0;
+}
+
 Shape merge(const Request& r) {
   const regie_tensor& y = r.results[0];
-  for (const regie_tensor& t : r.results)
+  const bool blocked = is_blocked(r.result_format(0));
+  for (size_t i = 0; i < r.results.size(); ++i) {
+    const regie_tensor& t = r.results[i];
     if (t.rank != y.rank || !std::equal(y.dims, y.dims + y.rank, t.dims))
       refuse("results of different shapes");
+    if (is_blocked(r.result_format(i)) != blocked) refuse("results in different formats");
+  }
+  std::vector<int64_t> whole(y.dims, y.dims + y.rank);
+  std::vector<std::vector<int64_t>> all;
+  for (size_t i = 0; i < r.operands.size(); ++i) {
+    const regie_tensor& t = r.operands[i];
+    if (t.elem != REGIE_ELEM_UNKNOWN && t.rank > y.rank)
+      refuse("an operand does not broadcast to the result");
+    std::vector<int64_t> sizes = sizes_of(t, y.rank);
+    const bool own = is_blocked(r.operand_format(i));
+    // Of one position both orders are the same.
+    bool point = true;
+    for (size_t d = 2; d < sizes.size(); ++d) point = point && sizes[d] == 1;
+    if ((own && (!blocked || t.rank != y.rank)) || (blocked && !own && !point))
+      refuse("operands and results in different formats");
+    all.push_back(std::move(sizes));
+  }
+  if (blocked) {
+    split_channels(whole);
+    for (auto& sizes : all) split_channels(sizes);
+  }
   Shape s;
   s.strides.resize(r.operands.size());
   std::vector<int64_t> step(r.operands.size(), 1);
-  for (int32_t d = y.rank - 1; d >= 0; --d) {
-    if (y.dims[d] == 1) continue;
+  for (size_t d = whole.size(); d-- > 0;) {
+    if (whole[d] == 1) continue;
     std::vector<int64_t> strides;
     for (size_t i = 0; i < r.operands.size(); ++i) {
-      const regie_tensor& t = r.operands[i];
-      const int32_t own = d - (y.rank - t.rank);
-      const int64_t size = t.elem == REGIE_ELEM_UNKNOWN || own < 0 ? 1 : t.dims[own];
-      if (size != 1 && size != y.dims[d]) refuse("an operand does not broadcast to the result");
+      const int64_t size = all[i][d];
+      if (size != 1 && size != whole[d]) refuse("an operand does not broadcast to the result");
       strides.push_back(size == 1 ? 0 : step[i]);
       step[i] *= size;
     }
-    put_outside(s, y.dims[d], strides);
+    put_outside(s, whole[d], strides);
   }
   finish(s);
   return s;

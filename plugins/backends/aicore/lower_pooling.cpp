@@ -3,6 +3,7 @@
 // f16; sums are kept in f32.
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 #include "channel.h"
 #include "lower.h"
@@ -15,11 +16,14 @@ using namespace regie::tile;
 
 struct Pool {
   bool average = false;
-  regie_elem elem = REGIE_F32;
+  regie_elem in_elem = REGIE_F32, out_elem = REGIE_F32;
+  bool blocked = false;  // operand and result in blocks of 16 channels
   int64_t batch = 1, channels = 1, height = 1, width = 1, out_height = 1, out_width = 1;
   int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1, pad_top = 0,
           pad_left = 0;
-  int64_t bytes() const { return size_of(elem); }
+  int64_t in_bytes() const { return size_of(in_elem); }
+  int64_t out_bytes() const { return size_of(out_elem); }
+  bool direct() const { return blocked && in_bytes() == 2; }  // to L1 as it lies
   int64_t taps() const { return kernel_h * kernel_w; }
   int64_t blocks() const { return up(channels, 16); }
 };
@@ -34,18 +38,20 @@ struct PoolPlan {
 
 bool place(const Pool& p, PoolPlan& t, const Chip& chip) {
   Room ub(chip.sizes.ub);
-  const int64_t s = p.bytes();
-  t.load = ub.take(2 * 16 * t.pixels * s);
-  t.cast = s == 4 ? ub.take(32 * t.pixels) : t.load;
-  t.panel = ub.take(2 * 32 * t.pixels);
+  const int64_t s = p.in_bytes();
+  if (!p.direct()) {
+    t.load = ub.take(2 * 16 * t.pixels * s);
+    t.cast = s == 4 && !p.blocked ? ub.take(32 * t.pixels) : t.load;
+    t.panel = ub.take(2 * 32 * t.pixels);
+  }
   t.taps = ub.take(2 * p.taps() * t.padded * 32);
   t.folded = ub.take(t.padded * 32);
   if (p.average) {
     t.wide = ub.take(t.padded * 64);
     t.tap = ub.take(t.padded * 64);
   }
-  t.turned = s == 4 ? ub.take(t.padded * 32) : 0;
-  t.result = ub.take(2 * 16 * t.padded * s);
+  t.turned = p.out_bytes() == 4 && !p.blocked ? ub.take(t.padded * 32) : 0;
+  t.result = ub.take(2 * 16 * t.padded * p.out_bytes());
   t.used = ub.used();
   return ub.fits() && 2 * t.pixels * kBlock <= chip.sizes.l1;
 }
@@ -53,17 +59,19 @@ bool place(const Pool& p, PoolPlan& t, const Chip& chip) {
 double cycles_of(const Pool& p, const PoolPlan& t, const Chip& chip) {
   const auto& h = chip.hardware;
   const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency,
-               s = static_cast<double>(p.bytes());
+               s = static_cast<double>(p.in_bytes());
   const double in = 16 * static_cast<double>(t.pixels), out = 16 * static_cast<double>(t.padded),
                taps = static_cast<double>(p.taps());
   const int64_t running = t.parts_item * t.parts_row;
   PipeCycles c;
   c[REGIE_TILE_LOAD] = h.load_start + h.l2_latency + in * s / chip.read_rate(running);
-  c[REGIE_TILE_VECTOR] = 4 * h.vector_start + in * (s == 4 ? 8 : 4) / lanes +
-                         taps * (h.vector_start + out * (p.average ? 8 : 2) / lanes) + out * 8 / lanes;
+  const double way_in = p.direct() ? 0 : p.blocked || s == 2 ? 4 : 8;
+  c[REGIE_TILE_VECTOR] = 4 * h.vector_start + in * way_in / lanes +
+                         taps * (h.vector_start + out * (p.average ? 8 : 2) / lanes) +
+                         out * (p.blocked ? 4 : 8) / lanes;
   c[REGIE_TILE_MOVE] = h.move_start + taps * out * 2 / h.l1_to_ub;
-  c[REGIE_TILE_STORE] =
-      h.store_start * 2 + h.l2_latency + in * 2 / h.ub_to_l1 + out * s / chip.write_rate(running);
+  c[REGIE_TILE_STORE] = h.store_start * 2 + h.l2_latency + (p.direct() ? 0 : in * 2 / h.ub_to_l1) +
+                        out * static_cast<double>(p.out_bytes()) / chip.write_rate(running);
   for (double& b : c.busy) b += 6 * h.flag_cycles;
   return overlapped(c, static_cast<double>(t.turns_batch * t.turns_item * t.turns_row));
 }
@@ -104,21 +112,24 @@ PoolPlan plan(const Pool& p, const Chip& chip) {
 }
 
 Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
-  const int64_t s = p.bytes(), P = t.pixels, m = t.padded, map = p.height * p.width,
+  const int64_t s = p.in_bytes(), out_s = p.out_bytes(), P = t.pixels, m = t.padded, map = p.height * p.width,
                 out_map = p.out_height * p.out_width;
   const int64_t taps = p.taps();
   constexpr uint8_t f16 = REGIE_TILE_F16, f32 = REGIE_TILE_F32;
   Builder b(static_cast<uint32_t>(t.parts_item * t.parts_row), chip.sizes);
   const uint32_t in = b.operand(0, static_cast<uint64_t>(p.batch * p.channels * map * s));
-  const uint32_t out = b.result(0, static_cast<uint64_t>(p.batch * p.channels * out_map * s));
+  const uint32_t out = b.result(0, static_cast<uint64_t>(p.batch * p.channels * out_map * out_s));
   Flags flags;
-  if (p.channels % 16 || (t.window * p.width) % 16) {
+  if (!p.direct() && (p.channels % 16 || (t.window * p.width) % 16)) {
     b.fill(ub(t.load), f32, scalar(0), 2 * 16 * P * s / 4);
     hand_over(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_LOAD);
   }
-  Channel loaded(b, flags, REGIE_TILE_LOAD, REGIE_TILE_VECTOR, 2),
-      panel(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_STORE, 2),
-      ready(b, flags, REGIE_TILE_STORE, REGIE_TILE_MOVE, 2),
+  std::optional<Channel> loaded, panel;
+  if (!p.direct()) {
+    loaded.emplace(b, flags, REGIE_TILE_LOAD, REGIE_TILE_VECTOR, 2);
+    panel.emplace(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_STORE, 2);
+  }
+  Channel ready(b, flags, p.direct() ? REGIE_TILE_LOAD : REGIE_TILE_STORE, REGIE_TILE_MOVE, 2),
       gathered(b, flags, REGIE_TILE_MOVE, REGIE_TILE_VECTOR, 2),
       results(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_STORE, 2);
   const Expr core = b.core();
@@ -145,29 +156,40 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
       if (below < tiles)
         b.loop(clamp(0, 1, row - Expr(below - 1)), [&](const Expr&) { body(last, y - Expr(last)); });
     };
-    loaded.begin_write(k);
-    window([&](const Expr& first, const Expr&) {
-      b.copy(ub(k * (16 * P * s) + t.load),
-             gm(in, ((batch * p.channels + channel) * map + first * p.width) * s), t.window * p.width * s,
-             {valid, P * s, map * s});
-    });
-    loaded.end_write(k);
-    loaded.begin_read(k);
-    panel.begin_write(k);
-    Expr half = k * (16 * P * s) + t.load;
-    if (s == 4) {
-      b.cast(f32, f16, REGIE_TILE_RINT, ub(t.cast), ub(half), 16 * P);
-      half = t.cast;
+    const Expr plane = (batch * p.channels + channel) * (map * s);
+    if (p.direct()) {
+      ready.begin_write(k);
+      window([&](const Expr& first, const Expr&) {
+        b.copy(l1(k * (32 * P)), gm(in, plane + first * (p.width * 32)), t.window * p.width * 32);
+      });
+      ready.end_write(k);
+    } else {
+      loaded->begin_write(k);
+      window([&](const Expr& first, const Expr&) {
+        const Place to = ub(k * (16 * P * s) + t.load);
+        if (p.blocked)
+          b.copy(to, gm(in, plane + first * (p.width * 16 * s)), t.window * p.width * 16 * s);
+        else
+          b.copy(to, gm(in, plane + first * (p.width * s)), t.window * p.width * s, {valid, P * s, map * s});
+      });
+      loaded->end_write(k);
+      loaded->begin_read(k);
+      panel->begin_write(k);
+      Expr half = k * (16 * P * s) + t.load;
+      const Expr turned = k * (32 * P) + t.panel;
+      if (s == 4) {
+        b.cast(f32, f16, REGIE_TILE_RINT, ub(p.blocked ? turned : Expr(t.cast)), ub(half), 16 * P);
+        half = t.cast;
+      }
+      if (!p.blocked) b.transpose(ub(turned), ub(half), 32, P * 2, {P / 16, 512, 32});
+      loaded->end_read(k);
+      panel->end_write(k);
+      panel->begin_read(k);
+      ready.begin_write(k);
+      b.copy(l1(k * (32 * P)), ub(turned), 32 * P);
+      panel->end_read(k);
+      ready.end_write(k);
     }
-    const Expr turned = k * (32 * P) + t.panel;
-    b.transpose(ub(turned), ub(half), 32, P * 2, {P / 16, 512, 32});
-    loaded.end_read(k);
-    panel.end_write(k);
-    panel.begin_read(k);
-    ready.begin_write(k);
-    b.copy(l1(k * (32 * P)), ub(turned), 32 * P);
-    panel.end_read(k);
-    ready.end_write(k);
     ready.begin_read(k);
     gathered.begin_write(k);
     const Expr at = k * (taps * m * 32) + t.taps;
@@ -214,14 +236,26 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
     }
     gathered.end_read(k);
     results.begin_write(k);
-    const Expr result = k * (16 * m * s) + t.result;
-    b.transpose(ub(s == 4 ? Expr(t.turned) : result), ub(t.folded), m * 2, 32, {m1, 32, 512});
-    if (s == 4) b.cast(f16, f32, REGIE_TILE_RINT, ub(result), ub(t.turned), 16 * m);
+    const Expr result = k * (16 * m * out_s) + t.result, position = row * t.rows;
+    const Expr out_plane = (batch * p.channels + channel) * (out_map * out_s);
+    if (p.blocked) {
+      if (out_s == 4)
+        b.cast(f16, f32, REGIE_TILE_RINT, ub(result), ub(t.folded), 16 * m);
+      else
+        b.unary(REGIE_TILE_COPY, f16, ub(result), ub(t.folded), 16 * m);
+    } else {
+      b.transpose(ub(out_s == 4 ? Expr(t.turned) : result), ub(t.folded), m * 2, 32, {m1, 32, 512});
+      if (out_s == 4) b.cast(f16, f32, REGIE_TILE_RINT, ub(result), ub(t.turned), 16 * m);
+    }
     results.end_write(k);
     results.begin_read(k);
-    const Expr position = row * t.rows;
-    b.copy(gm(out, ((batch * p.channels + channel) * out_map + position) * s), ub(result),
-           clamp(0, t.rows * s, Expr(out_map * s) - position * s), {valid, out_map * s, m * s});
+    const int64_t step_bytes = p.blocked ? 16 * out_s : out_s;
+    const Expr bytes = clamp(0, t.rows * step_bytes, Expr(out_map * step_bytes) - position * step_bytes);
+    if (p.blocked)
+      b.copy(gm(out, out_plane + position * step_bytes), ub(result), bytes);
+    else
+      b.copy(gm(out, out_plane + position * step_bytes), ub(result), bytes,
+             {valid, out_map * step_bytes, m * step_bytes});
     results.end_read(k);
   };
   auto rows = [&](const Expr& batch, const Expr& item, const Expr& k) {
@@ -238,7 +272,9 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
     items(0, 0);
   else
     b.loop(t.turns_batch, [&](const Expr& n) { items(n, n % 2); });
-  for (Channel* c : {&loaded, &panel, &ready, &gathered, &results}) c->close();
+  if (loaded) loaded->close();
+  if (panel) panel->close();
+  for (Channel* c : {&ready, &gathered, &results}) c->close();
   return b.finish();
 }
 
@@ -246,13 +282,16 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
 
 Lowered lower_pooling(const Request& r) {
   const regie_tensor &x = r.need(0), &y = r.results[0];
-  if (!is_float(x.elem) || x.elem != y.elem) refuse("elements other than f32 and f16");
+  if (!is_float(x.elem) || !is_float(y.elem)) refuse("elements other than f32 and f16");
   if (x.rank != 4) refuse("pooling of two spatial axes only");
   for (size_t i = 1; i < r.results.size(); ++i)
     if (r.results[i].elem != REGIE_ELEM_UNKNOWN) refuse("indices are asked for");
   Pool p;
   p.average = r.op == "AveragePool";
-  p.elem = x.elem;
+  p.in_elem = x.elem;
+  p.out_elem = y.elem;
+  p.blocked = is_blocked(r.operand_format(0));
+  if (is_blocked(r.result_format(0)) != p.blocked) refuse("operand and result in different formats");
   p.batch = x.dims[0];
   p.channels = x.dims[1];
   p.height = x.dims[2];

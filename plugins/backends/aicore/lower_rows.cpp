@@ -21,7 +21,7 @@ struct Places {
           out = 0, used = 0;
 };
 Places place(const Rows& p, int64_t rows, int64_t pitch) {
-  const int64_t s = size_of(p.elem), e = rows * pitch;
+  const int64_t s = size_of(p.elem), out_s = p.bytes_of(p.out_elem), e = rows * pitch;
   Room r(0);
   Places x;
   x.load = r.take(2 * e * s);
@@ -31,9 +31,9 @@ Places place(const Rows& p, int64_t rows, int64_t pitch) {
   x.row2 = r.take(rows * 4);
   if (p.scale != REGIE_NONE) x.scale = r.take(pitch * 4);
   if (p.bias != REGIE_NONE) x.bias = r.take(pitch * 4);
-  if (s == 2 && p.kind == RowsKind::kNormalise) x.narrow = r.take(2 * pitch * 2);
-  x.wide = s == 2 ? r.take((p.reduces() ? rows : e) * 4) : 0;
-  x.out = r.take(2 * round_up((p.reduces() ? rows : e) * s, 32));
+  if (p.bytes_of(p.scale_elem) == 2 && p.kind == RowsKind::kNormalise) x.narrow = r.take(2 * pitch * 2);
+  x.wide = out_s == 2 ? r.take((p.reduces() ? rows : e) * 4) : 0;
+  x.out = r.take(2 * round_up((p.reduces() ? rows : e) * out_s, 32));
   x.used = r.used();
   return x;
 }
@@ -77,26 +77,30 @@ double rows_cycles(const Rows& p, const RowsCut& c, const Chip& chip) {
     default:
       passes = 2;
   }
-  if (p.elem == REGIE_F16) passes += 2;
+  if (p.elem == REGIE_F16) passes += 1;
+  if (p.bytes_of(p.out_elem) == 2) passes += 1;
   turn[REGIE_TILE_VECTOR] = passes * e * 4 / lanes + 10 * h.vector_start;
   turn[REGIE_TILE_STORE] = h.store_start + h.l2_latency +
-                           (p.reduces() ? static_cast<double>(c.rows) : e) * s / chip.write_rate(c.parts);
+                           (p.reduces() ? static_cast<double>(c.rows) : e) *
+                               static_cast<double>(p.bytes_of(p.out_elem)) / chip.write_rate(c.parts);
   for (double& b : turn.busy) b += 4 * h.flag_cycles;
   return overlapped(turn, static_cast<double>(c.turns));
 }
 
 void emit_rows(const Rows& p, const RowsCut& c, Builder& b, const RowsBuffers& g) {
-  const int64_t s = size_of(p.elem), e = c.rows * c.pitch, w = p.width;
+  const int64_t s = size_of(p.elem), out_s = p.bytes_of(p.out_elem), e = c.rows * c.pitch, w = p.width;
+  const int64_t scale_s = p.bytes_of(p.scale_elem);
   const Places x = place(p, c.rows, c.pitch);
   const uint32_t in = g.in, scale = g.scale, bias = g.bias, out = g.out;
   Flags flags;
   if (p.scale != REGIE_NONE || p.bias != REGIE_NONE) {
-    if (p.scale != REGIE_NONE) b.copy(ub(s == 2 ? x.narrow : x.scale), gm(scale, 0), w * s);
-    if (p.bias != REGIE_NONE) b.copy(ub(s == 2 ? x.narrow + c.pitch * 2 : x.bias), gm(bias, 0), w * s);
+    if (p.scale != REGIE_NONE) b.copy(ub(scale_s == 2 ? x.narrow : x.scale), gm(scale, 0), w * scale_s);
+    if (p.bias != REGIE_NONE)
+      b.copy(ub(scale_s == 2 ? x.narrow + c.pitch * 2 : x.bias), gm(bias, 0), w * scale_s);
     hand_over(b, flags, REGIE_TILE_LOAD, REGIE_TILE_VECTOR);
-    if (s == 2 && p.scale != REGIE_NONE)
+    if (scale_s == 2 && p.scale != REGIE_NONE)
       b.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(x.scale), ub(x.narrow), w);
-    if (s == 2 && p.bias != REGIE_NONE)
+    if (scale_s == 2 && p.bias != REGIE_NONE)
       b.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(x.bias), ub(x.narrow + c.pitch * 2), w);
   }
   Channel loaded(b, flags, REGIE_TILE_LOAD, REGIE_TILE_VECTOR, 2),
@@ -116,9 +120,9 @@ void emit_rows(const Rows& p, const RowsCut& c, Builder& b, const RowsBuffers& g
     }
     const Repeat from_to{n, pitch, pitch}, to_row{n, 4, pitch}, by_row{n, pitch, pitch, 4},
         by_column{n, pitch, pitch, 0};
-    const int64_t out_bytes = round_up((p.reduces() ? c.rows : e) * s, 32);
+    const int64_t out_bytes = round_up((p.reduces() ? c.rows : e) * out_s, 32);
     results.begin_write(slot);
-    const Expr narrow = slot * out_bytes + x.out, result = s == 2 ? Expr(x.wide) : narrow;
+    const Expr narrow = slot * out_bytes + x.out, result = out_s == 2 ? Expr(x.wide) : narrow;
     constexpr uint8_t f32 = REGIE_TILE_F32;
     const float one_of = 1.0f / static_cast<float>(w);
     switch (p.kind) {
@@ -161,7 +165,7 @@ void emit_rows(const Rows& p, const RowsCut& c, Builder& b, const RowsBuffers& g
                  w, to_row);
         break;
     }
-    if (s == 2) {
+    if (out_s == 2) {
       if (p.reduces())
         b.cast(f32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(narrow), ub(result), n);
       else
@@ -171,9 +175,9 @@ void emit_rows(const Rows& p, const RowsCut& c, Builder& b, const RowsBuffers& g
     results.end_write(slot);
     results.begin_read(slot);
     if (p.reduces())
-      b.copy(gm(out, row * s), ub(narrow), n * s);
+      b.copy(gm(out, row * out_s), ub(narrow), n * out_s);
     else
-      b.copy(gm(out, row * (w * s)), ub(narrow), w * s, {n, w * s, c.pitch * s});
+      b.copy(gm(out, row * (w * out_s)), ub(narrow), w * out_s, {n, w * out_s, c.pitch * out_s});
     results.end_read(slot);
   };
   if (c.turns == 1)
@@ -191,9 +195,10 @@ Program write(const Rows& p, const RowsCut& c, const Chip& chip) {
   const int64_t s = size_of(p.elem), w = p.width;
   RowsBuffers g;
   g.in = b.operand(0, static_cast<uint64_t>(p.rows * w * s));
-  if (p.scale != REGIE_NONE) g.scale = b.operand(p.scale, static_cast<uint64_t>(w * s));
-  if (p.bias != REGIE_NONE) g.bias = b.operand(p.bias, static_cast<uint64_t>(w * s));
-  g.out = b.result(0, static_cast<uint64_t>(p.rows * (p.reduces() ? 1 : w) * s));
+  const auto scale_bytes = static_cast<uint64_t>(w * p.bytes_of(p.scale_elem));
+  if (p.scale != REGIE_NONE) g.scale = b.operand(p.scale, scale_bytes);
+  if (p.bias != REGIE_NONE) g.bias = b.operand(p.bias, scale_bytes);
+  g.out = b.result(0, static_cast<uint64_t>(p.rows * (p.reduces() ? 1 : w) * p.bytes_of(p.out_elem)));
   emit_rows(p, c, b, g);
   return b.finish();
 }
@@ -235,9 +240,10 @@ int64_t first_axis(const Request& r, const regie_tensor& x) {
 
 Lowered lower_rows(const Request& r) {
   const regie_tensor &x = r.need(0), &y = r.results[0];
-  if (!is_float(x.elem) || y.elem != x.elem) refuse("elements other than f32 and f16");
+  if (!is_float(x.elem) || !is_float(y.elem)) refuse("elements other than f32 and f16");
   Rows p;
   p.elem = x.elem;
+  p.out_elem = y.elem;
   const std::string_view op = r.op;
   if (op == "Softmax" || op == "LogSoftmax") {
     p.kind = op == "Softmax" ? RowsKind::kSoftmax : RowsKind::kLogSoftmax;
@@ -254,8 +260,10 @@ Lowered lower_rows(const Request& r) {
     p.epsilon = static_cast<float>(r.attrs.number("epsilon", 1e-5));
     for (uint32_t i : {1u, 2u})
       if (const regie_tensor* t = r.operand(i)) {
-        if (regie::sdk::count_of(*t) != p.width || t->elem != x.elem)
+        if (regie::sdk::count_of(*t) != p.width || !is_float(t->elem) ||
+            (p.scale_elem != REGIE_ELEM_UNKNOWN && t->elem != p.scale_elem))
           refuse("its scale or bias broadcasts, or has another type");
+        p.scale_elem = t->elem;
         (i == 1 ? p.scale : p.bias) = i;
       }
   } else if (op == "GlobalAveragePool" || op == "GlobalMaxPool") {

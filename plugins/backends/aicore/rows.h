@@ -11,9 +11,12 @@ enum class RowsKind { kSoftmax, kLogSoftmax, kNormalise, kSum, kMean, kMax, kMin
 struct Rows {
   RowsKind kind = RowsKind::kSoftmax;
   int64_t rows = 1, width = 1;
-  regie_elem elem = REGIE_F32;
+  regie_elem elem = REGIE_F32;                 // of the operand, and of what does not say otherwise
+  regie_elem out_elem = REGIE_ELEM_UNKNOWN;    // of the result
+  regie_elem scale_elem = REGIE_ELEM_UNKNOWN;  // of scale and bias
   float epsilon = 0;
   uint32_t scale = REGIE_NONE, bias = REGIE_NONE;  // operands of kNormalise
+  int64_t bytes_of(regie_elem e) const { return size_of(e == REGIE_ELEM_UNKNOWN ? elem : e); }
   bool reduces() const { return kind >= RowsKind::kSum; }
 };
 

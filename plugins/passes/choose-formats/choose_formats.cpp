@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "labelling.h"
+#include "regie/formats.hpp"
 #include "regie/pass.hpp"
 #include "regie_digests.h"
 
@@ -247,13 +248,7 @@ class ChooseFormats {
     c.set_type(value, type);
   }
 
-  static std::string spell(regie_format f) {
-    static constexpr const char* kNames[] = {"ND", "NCHW", "NHWC", "NC1HWC0", "FRACTAL_Z", "FRACTAL_NZ"};
-    if (f & REGIE_FORMAT_OPAQUE_BIT) return "opaque" + std::to_string(f & ~REGIE_FORMAT_OPAQUE_BIT);
-    const uint32_t kind = f & 0xffff, parameter = f >> 16;
-    return (kind < std::size(kNames) ? std::string(kNames[kind]) : "kind" + std::to_string(kind)) +
-           (parameter ? "_" + std::to_string(parameter) : "");
-  }
+  static std::string spell(regie_format f) { return spell_layout(f); }
 
   struct Price {
     uint32_t value, engine;

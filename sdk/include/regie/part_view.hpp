@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "regie/formats.hpp"
 #include "regie/graph_view.hpp"
 #include "regie/type_view.hpp"
 
@@ -30,6 +31,7 @@ inline bool has_pieces(const regie_type& t, int64_t axis) {
   if (t.container != REGIE_TENSOR || t.rank <= 0 || elem_bits(t.elem) < 8 || !bytes_of(t)) return false;
   if (axis < 0) axis += t.rank;
   if (axis < 0 || axis >= t.rank) return false;
+  if (half_elements(t.format)) return false;  // bytes are not those of its type
   if (t.format != REGIE_FORMAT_ND && axis != 0) {
     const int64_t block = (t.format >> 16) & 0x7fff;
     const bool blocked = (t.format & 0xffff) == REGIE_FORMAT_NC1HWC0 && !(t.format & REGIE_FORMAT_OPAQUE_BIT);

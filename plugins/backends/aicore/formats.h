@@ -1,0 +1,40 @@
+// How tensors lie between tasks: row-major or in blocks of 16 channels (NC1HWC0), elements as their type says
+// or as halves. Halves are a format as well (regie/formats.hpp): the value stays f32 for everyone who asks
+// for its type, and only programs of this engine read and write it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "regie/c/view.h"
+#include "regie/formats.hpp"
+
+namespace aicore {
+
+constexpr int64_t kC0 = 16;
+constexpr regie_format kPlainFormat = REGIE_FORMAT_ND;
+constexpr regie_format kBlockedFormat = regie::sdk::blocked_format(kC0);
+constexpr regie_format kHalfFormat = regie::sdk::kHalfElements;
+
+inline bool is_half(regie_format f) { return (f & kHalfFormat) != 0; }
+inline bool is_blocked(regie_format f) { return (f & ~kHalfFormat) == kBlockedFormat; }
+inline bool is_known_format(regie_format f) {
+  const regie_format order = f & ~kHalfFormat;
+  return order == REGIE_FORMAT_ND || order == kBlockedFormat || f == REGIE_FORMAT_NCHW;
+}
+// Whole blocks of channels, and positions that they differ from row-major for.
+inline bool blocks_fit(std::span<const int64_t> dims) {
+  return dims.size() >= 3 && dims.size() <= 5 && dims[1] > 0 && dims[1] % kC0 == 0;
+}
+// Families of programs that read or write blocks.
+bool takes_blocks(std::string_view op);
+
+// What is rounded to halves between tasks.
+enum class Rounding {
+  kNothing,  // f32 as in the model
+  kFree,     // what all readers round anyway: operands of the cube, of MaxPool and AveragePool
+  kAll       // all that programs hand on to each other
+};
+
+}  // namespace aicore

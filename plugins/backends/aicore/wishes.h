@@ -1,0 +1,18 @@
+// In which formats a node can be computed, and what that saves: every combination of what operands and
+// results may lie in is lowered and priced as `ask` prices the row-major one.
+#pragma once
+
+#include <vector>
+
+#include "lower.h"
+
+namespace aicore {
+
+// `base` is the node with all row-major; its tensors are those of the graph.
+std::vector<regie_format_wish> wishes_of(const Request& base, Rounding rounding);
+
+// The tensors as they lie in these formats: elements of f16 where they are halves.
+std::vector<regie_tensor> stored(std::span<const regie_tensor> tensors,
+                                 std::span<const regie_format> formats);
+
+}  // namespace aicore
