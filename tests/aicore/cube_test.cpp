@@ -122,11 +122,14 @@ TEST(Aicore, Convolutions) {
   for (int64_t i = 0; i < count && !HasFailure();) i += convolution(seed++);
 }
 
-void product(uint64_t seed) {
+// `deep`: more of k than L1 holds, with constant weights. Says whether both matrices came in chunks.
+bool product(uint64_t seed, bool deep = false) {
   Random random(seed);
   const Chip chip = any_chip(random);
-  const int64_t kind = pick(random, 0, 4);
-  const int64_t m = pick(random, 1, 150), k = pick(random, 1, 330), n = pick(random, 1, 200);
+  const int64_t kind = deep ? 0 : pick(random, 0, 4);
+  const int64_t m = pick(random, 1, deep ? 90 : 150), n = pick(random, 1, deep ? 70 : 200),
+                k = deep ? pick(random, 1000, 6000) / 16 * 16 + pick(random, 0, 1) * pick(random, 0, 15)
+                         : pick(random, 1, 330);
   const int64_t batch = kind >= 3 ? pick(random, 2, 6) : 1;
   const bool constant = kind <= 1, turned = pick(random, 0, 1), b_batched = kind == 4;
   const regie_elem elem = pick(random, 0, 3) == 0 ? REGIE_F16 : REGIE_F32;
@@ -169,11 +172,20 @@ void product(uint64_t seed) {
        << (with_residual ? " residual" : "") << (elem == REGIE_F16 ? " f16" : "");
   SCOPED_TRACE(what.str());
   check(node, chip, expected, kTolerance);
+  return node.name.find("chunks") != std::string::npos;
 }
 
 TEST(Aicore, Products) {
   const int64_t count = shapes(200);
   for (int64_t i = 0; i < count && !HasFailure(); ++i) product(static_cast<uint64_t>(5000 + i));
+}
+
+TEST(Aicore, DeepProducts) {
+  const int64_t count = shapes(40);
+  int64_t in_chunks = 0;
+  for (int64_t i = 0; i < count && !HasFailure(); ++i)
+    in_chunks += product(static_cast<uint64_t>(9000 + i), true);
+  EXPECT_GT(in_chunks, count / 8);
 }
 
 TEST(Aicore, Attention) {

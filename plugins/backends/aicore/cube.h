@@ -8,7 +8,8 @@
 //
 // A core computes tiles of `rows` x `columns`. The left panel of a tile (all of k) lies in L1, brought there
 // through UB, where f32 becomes f16 and rows become fractals; the right matrix comes in chunks of k, or stays
-// in L1 altogether. L0A, L0B, L0C and the buffers of results in UB are halved, so that the pipes overlap.
+// in L1 altogether. Where k is long both come in chunks. L0A, L0B, L0C and the buffers of results in UB are
+// halved, so that the pipes overlap.
 #pragma once
 
 #include <optional>
@@ -63,7 +64,12 @@ struct CubePlan {
   int64_t chunks = 1, steps = 1;
   int64_t drained = 1;  // blocks of columns that go through UB at a time
   int64_t left_slots = 2;
-  bool resident = false;  // the right matrix of the core stays in L1
+  int64_t sums_slots = 2;  // 1: a tile that takes all of L0C is drained before the next one begins
+  bool resident = false;   // the right matrix of the core stays in L1
+  // Of a product whose left panel is too long for L1, or not worth keeping: it comes in chunks of k with the
+  // right matrix, for each tile anew.
+  bool streamed = false;
+  bool straight = false;  // a left matrix of halves goes to L1 without a stay in UB
   // The way of the left panel through UB.
   int64_t window = 1, pixels = 16, pixel_chunks = 1;      // convolution: rows of input, positions in UB
   int64_t unit_rows = 16, unit_columns = 16;              // product

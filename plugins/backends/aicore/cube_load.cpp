@@ -32,14 +32,21 @@ void Emitter::window(const Expr& tile, const std::function<void(const Window&)>&
     b_.loop(clamp(0, 1, tile - Expr(below - 1)), [&](const Expr&) { body({last, y - Expr(last)}); });
 }
 
-void Emitter::load_left(const Turn& turn, const Expr& slot) {
+void Emitter::load_left(const Turn& turn, const Expr& slot, const Expr& chunk) {
   left_ready_->begin_write(slot);
+  const Expr base = es_ * ((p_.a_batched ? batch(turn) : Expr(0)) * (p_.m * p_.k)),
+             row = row_tile(turn) * t_.rows, block = chunk * t_.chunk, column = block * 16,
+             to = slot * t_.left_bytes + t_.l1_left;
+  const int64_t columns = t_.streamed ? t_.chunk * 16 : round_up(p_.k, 16);
   if (p_.convolution)
     load_map(turn, slot);
+  else if (t_.straight)  // rows become blocks of 16 columns on the way
+    b_.copy(l1(to), gm(left_, base + (row * p_.k + column) * 2), 32,
+            {clamp(0, t_.rows, Expr(p_.m) - row), 32, p_.k * 2},
+            {clamp(0, columns / 16, Expr(p_.k_blocks()) - block), t_.rows * 32, 32});
   else
-    load_panel(left_, es_ * ((p_.a_batched ? batch(turn) : Expr(0)) * (p_.m * p_.k)),
-               row_tile(turn) * t_.rows, p_.m, 0, p_.k, t_.rows, round_up(p_.k, 16), t_.unit_rows,
-               t_.unit_columns, t_.ub_load, t_.ub_panel, *unit_, *panel_, slot * t_.left_bytes + t_.l1_left);
+    load_panel(left_, base, row, p_.m, column, p_.k, t_.rows, columns, t_.unit_rows, t_.unit_columns,
+               t_.ub_load, t_.ub_panel, *unit_, *panel_, to);
   left_ready_->end_write(slot);
 }
 

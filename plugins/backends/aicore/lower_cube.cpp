@@ -63,6 +63,7 @@ Lowered finish(const Request& r, const CubeProblem& p, std::string name, const r
   Lowered out;
   out.name = std::move(name) + " " + std::to_string(plan.rows) + "x" + std::to_string(plan.columns * 16) +
              " on " + std::to_string(plan.cores()) + (plan.cores() == 1 ? " core" : " cores");
+  if (plan.streamed) out.name += ", " + std::to_string(plan.chunks) + " chunks";
   out.cycles = plan.cycles;
   out.write = [p, plan, chip = r.chip, &right] {
     Written w;
