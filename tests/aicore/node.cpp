@@ -247,10 +247,17 @@ std::optional<std::vector<double>> Node::run(const Chip& chip) {
   const auto task = simulator::TileTask::prepare(regie::tile::encode(w.program), machine_of(chip), name);
   std::vector<simulator::TileBuffer> buffers;
   std::vector<char> scratch(w.scratch_bytes, '\x7f');
+  // As on the device once it is warm: activations lie in the second-level cache if they fit, constants come
+  // from the memory.
+  double activations = 0;
+  for (const Value& v : operands_)
+    if (v.present && !v.constant) activations += static_cast<double>(v.bytes.size());
+  for (const Value& v : results_) activations += static_cast<double>(v.bytes.size());
   for (const auto& g : w.program.gm) {
     simulator::TileBuffer b;
-    b.read_rate = chip.read_rate(w.program.cores);
-    b.write_rate = chip.write_rate(w.program.cores);
+    const bool constant = g.kind == REGIE_TILE_OPERAND && operands_[g.index].constant;
+    b.read_rate = constant ? chip.read_rate(w.program.cores) : chip.read_rate(w.program.cores, activations);
+    b.write_rate = chip.write_rate(w.program.cores, activations);
     b.latency = chip.hardware.l2_latency;
     if (g.kind == REGIE_TILE_RESULT) {
       b.data = results_[g.index].bytes.data();

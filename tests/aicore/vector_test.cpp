@@ -6,6 +6,7 @@
 #include <limits>
 #include <sstream>
 
+#include "half.h"
 #include "node.h"
 
 namespace aicore::test {
@@ -226,6 +227,36 @@ TEST(Aicore, Transpositions) {
     Node node("Transpose", elem);
     node.operand(x).result(out).attr("perm", order);
     SCOPED_TRACE(words("Transpose", seed, dims, elem));
+    check(node, chip, expected, kTolerance);
+  });
+}
+
+TEST(Aicore, BatchNormalizations) {
+  for_seeds(60, 29000, [](uint64_t seed, Random& random) {
+    const Chip chip = any_chip(random);
+    const regie_elem elem = any_elem(random);
+    std::vector<int64_t> dims{pick(random, 1, 3), pick(random, 1, 40)};
+    for (int64_t d = pick(random, 0, 2); d > 0; --d) dims.push_back(pick(random, 1, 30));
+    const int64_t channels = dims[1];
+    const Array x = random_array(random, dims, 3), scale = random_array(random, {channels}),
+                bias = random_array(random, {channels}), mean = random_array(random, {channels});
+    Array variance = random_array(random, {channels});
+    for (double& v : variance.values) v = std::abs(v) + 0.25;
+    Node node("BatchNormalization", elem);
+    node.operand(x).operand(scale, true).operand(bias, true).operand(mean, true).operand(variance, true);
+    node.attr("epsilon", 0.125).result(dims);
+    std::vector<double> expected;
+    const int64_t inner = x.count() / dims[0] / channels;
+    for (int64_t e = 0; e < x.count(); ++e) {
+      const auto c = static_cast<size_t>(e / inner % channels);
+      // Halves are what the node holds of the variance.
+      const double v =
+          elem == REGIE_F16 ? from_half(to_half(static_cast<float>(variance.values[c]))) : variance.values[c];
+      expected.push_back((x.values[static_cast<size_t>(e)] - mean.values[c]) / std::sqrt(v + 0.125) *
+                             scale.values[c] +
+                         bias.values[c]);
+    }
+    SCOPED_TRACE(words("BatchNormalization", seed, dims, elem));
     check(node, chip, expected, kTolerance);
   });
 }

@@ -63,12 +63,13 @@ void Emitter::clear() {
   };
   bool cleared = false;
   if (p_.convolution) {
-    if (p_.in_group % 16 || t_.window * p_.width % t_.pixels || p_.channels % 16) {
-      zero(t_.ub_load, 2 * 16 * t_.pixels * es_);
+    if (p_.misses_channels() || t_.window * p_.width % t_.pixels || p_.left_blocks() % t_.unit_blocks) {
+      zero(t_.ub_load, 2 * 16 * t_.pixels * t_.unit_blocks * es_);
       cleared = true;
     }
   } else {
-    if (p_.m % t_.rows || p_.k % t_.unit_columns || t_.parts_m * t_.turns_m * t_.rows > p_.m) {
+    if (p_.transposed_a || p_.m % t_.rows || p_.k % t_.unit_columns ||
+        t_.parts_m * t_.turns_m * t_.rows > p_.m) {
       zero(t_.ub_load, 2 * t_.unit_rows * t_.unit_columns * es_);
       cleared = true;
     }
@@ -240,6 +241,10 @@ void Emitter::step(const Turn& turn, const Expr& left_slot, const Expr& c, const
       i.row_stride = t_.step * kFractal;
       b_.im2col(l0a(to_a), l1(left_slot * t_.left_bytes + t_.l1_left), REGIE_TILE_F16, i);
     });
+  } else if (p_.transposed_a) {
+    const int64_t rows = round_up(round_up(p_.k, 16), t_.unit_rows);
+    b_.fractal(l0a(to_a), l1(left_slot * t_.left_bytes + t_.l1_left + first * kFractal),
+               {m1, t_.step * kFractal, rows * 32}, {blocks, kFractal, kFractal}, true);
   } else {
     b_.fractal(l0a(to_a), l1(left_slot * t_.left_bytes + t_.l1_left + first * (t_.rows * 32)),
                {m1, t_.step * kFractal, kFractal}, {blocks, kFractal, t_.rows * 32});
