@@ -6,11 +6,17 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
 #include <numeric>
+#include <sstream>
+#include <stdexcept>
+
+#include <toml++/toml.h>
 
 #include "half.h"
 #include "regie/tile/codec.h"
 #include "regie/tile/verify.h"
+#include "regie_test_paths.h"
 #include "target_machine.h"
 
 namespace aicore::test {
@@ -297,16 +303,28 @@ std::vector<double> Node::value_of(size_t result) const {
   return out;
 }
 
-Chip chip_910a() { return Chip(regie::sdk::Accelerator{}); }
-Chip chip_910b3() {
+Chip chip_of_target(const std::string& name) {
+  const toml::table file = toml::parse_file(REGIE_TEST_SOURCE_DIR "/configs/targets/" + name + ".toml");
   regie::sdk::Accelerator a;
-  a.core_count = 20;
-  a.core_mhz = 1800;
-  a.vector_units = 2;
-  a.l1_bytes = 512 << 10;
-  a.ub_bytes = 192 << 10;
-  a.l0c_bytes = 128 << 10;
-  return Chip(a);
+  for (const toml::node& device : *file["device"].as_array()) {
+    const toml::table& table = *device.as_table();
+    if (table["plugin"].value_or(std::string()) != "simulator") continue;
+    for (const auto& [key, value] : *table["params"].as_table()) {
+      std::ostringstream text;
+      if (value.is_number()) text << value.value_or(0.0);
+      if (value.is_number()) regie::sdk::read_accelerator_key(name, key.str(), text.str(), &a);
+    }
+    return Chip(a);
+  }
+  throw std::runtime_error("the target has no simulated device: " + name);
+}
+Chip any_chip(Random& random) {
+  static const char* const kTargets[] = {"ascend310-sim", "ascend310p3-sim", "ascend910a-sim",
+                                         "ascend910b3-sim"};
+  const int64_t drawn = pick(random, 0, 7);
+  const char* given = std::getenv("REGIE_AICORE_TARGET");
+  if (given) return chip_of_target(given);
+  return drawn < 4 ? chip_of_target(kTargets[drawn]) : small_chip(pick(random, 1, 5));
 }
 Chip small_chip(int64_t cores) {
   regie::sdk::Accelerator a;
@@ -359,6 +377,26 @@ void check(Node& node, const Chip& chip, const std::vector<double>& expected, do
   } catch (const regie::sdk::Failure& f) {
     ADD_FAILURE() << f.message;
   }
+}
+
+void Tally::check(Node& node, const Chip& chip, const std::vector<double>& expected, double tolerance) {
+  try {
+    if (auto got = node.run(chip)) expect_close(*got, expected, tolerance, node.name);
+    ++done_;
+  } catch (const regie::sdk::Failure& f) {
+    EXPECT_EQ(f.code, REGIE_UNSUPPORTED) << f.message;
+    ++refused_;
+    last_ = f.message;
+  }
+}
+
+void Tally::finish(const char* what) const {
+  const double most_refused = std::getenv("REGIE_AICORE_TARGET") ? 0.01 : 0.06;
+  std::cout << what << ": " << done_ << " compared, " << refused_ << " refused";
+  if (refused_) std::cout << ", the last: " << last_;
+  std::cout << std::endl;
+  EXPECT_GT(done_, 0);
+  EXPECT_LE(static_cast<double>(refused_), most_refused * static_cast<double>(done_ + refused_)) << last_;
 }
 
 }  // namespace aicore::test

@@ -14,7 +14,6 @@ namespace {
 
 constexpr double kTolerance = 1e-3;  // of halves; in f32 results differ by far less
 
-Chip any_chip(Random& random) { return pick(random, 0, 1) ? chip_910a() : small_chip(pick(random, 1, 5)); }
 regie_elem any_elem(Random& random) { return pick(random, 0, 2) == 0 ? REGIE_F16 : REGIE_F32; }
 
 std::string words(const char* kind, uint64_t seed, const std::vector<int64_t>& dims, regie_elem elem) {
@@ -25,20 +24,26 @@ std::string words(const char* kind, uint64_t seed, const std::vector<int64_t>& d
   return out.str();
 }
 
-void row(const std::string& op, uint64_t seed) {
+void row(const std::string& op, uint64_t seed, Tally& tally) {
   Random random(seed);
   const Chip chip = any_chip(random);
   const regie_elem elem = any_elem(random);
   std::vector<int64_t> dims;
-  const int64_t rank = op == "GlobalAveragePool" ? 4 : pick(random, 1, 4);
-  for (int64_t d = 0; d < rank; ++d) dims.push_back(pick(random, 1, d + 1 == rank ? 120 : 4));
-  const Array x = random_array(random, dims, 4);
+  const int64_t rank = op == "GlobalAveragePool" ? 4 : pick(random, 1, 4), sizes = pick(random, 0, 9);
+  const int64_t widest = sizes == 0 ? 6000 : sizes == 1 ? 1100 : 120, most = sizes == 2 ? 24 : 4;
+  for (int64_t d = 0; d < rank; ++d) dims.push_back(pick(random, 1, d + 1 == rank ? widest : most));
+  Array x = random_array(random, dims, pick(random, 0, 3) ? 4 : 200);
+  // Scores that a mask has taken out.
+  if (op == "Softmax" && elem == REGIE_F32 && pick(random, 0, 3) == 0)
+    for (size_t i = 0; i < x.values.size(); ++i)
+      if (i % static_cast<size_t>(dims.back()) && pick(random, 0, 2) == 0)
+        x.values[i] =
+            pick(random, 0, 1) ? -INFINITY : static_cast<double>(std::numeric_limits<float>::lowest());
   int64_t first = rank - 1;  // the rows' axes
   if (op == "GlobalAveragePool") first = 2;
   if (op[0] == 'R') first = pick(random, 0, rank - 1);
   int64_t width = 1, rows = 1;
   for (int64_t d = 0; d < rank; ++d) (d < first ? rows : width) *= dims[static_cast<size_t>(d)];
-  if (width > 3000) return;  // does not fit the small chip
   const Array scale = random_array(random, {width}), bias = random_array(random, {width});
   Node node(op, elem);
   node.operand(x);
@@ -91,20 +96,26 @@ void row(const std::string& op, uint64_t seed) {
     }
   }
   SCOPED_TRACE(words(op.c_str(), seed, dims, elem));
-  check(node, chip, expected, kTolerance);
+  tally.check(node, chip, expected, kTolerance);
 }
 
+// A row lies in UB as a whole: the longest do not fit it.
 TEST(Aicore, Rows) {
-  const char* ops[] = {"Softmax",    "LogSoftmax", "LayerNormalization", "ReduceSum",
-                       "ReduceMean", "ReduceMax",  "ReduceMin",          "GlobalAveragePool"};
+  const char* ops[] = {"LogSoftmax", "LayerNormalization", "ReduceSum",        "ReduceMean",
+                       "ReduceMax",  "ReduceMin",          "GlobalAveragePool"};
+  Tally tally;
   const int64_t count = shapes(200);
   for (int64_t i = 0; i < count && !HasFailure(); ++i)
-    row(ops[i % static_cast<int64_t>(std::size(ops))], static_cast<uint64_t>(9000 + i));
+    row(ops[i % static_cast<int64_t>(std::size(ops))], static_cast<uint64_t>(9000 + i), tally);
+  tally.finish("rows");
 }
 
 TEST(Aicore, Softmaxes) {
-  const int64_t count = shapes(100);
-  for (int64_t i = 0; i < count && !HasFailure(); ++i) row("Softmax", static_cast<uint64_t>(40000 + i));
+  Tally tally;
+  const int64_t count = shapes(150);
+  for (int64_t i = 0; i < count && !HasFailure(); ++i)
+    row("Softmax", static_cast<uint64_t>(40000 + i), tally);
+  tally.finish("soft-max");
 }
 
 TEST(Aicore, Pooling) {
@@ -338,7 +349,7 @@ TEST(Aicore, Functions) {
     Node node(f.op);
     node.operand(x).result({1000});
     SCOPED_TRACE(f.op);
-    const auto got = node.run(chip_910a());
+    const auto got = node.run(chip_of_target("ascend910a-sim"));
     ASSERT_TRUE(got);
     expect_close(*got, expected, 2e-6, f.op);
   }
