@@ -36,7 +36,7 @@ struct CubeProblem {
   int64_t batch = 1;
   // Of a product: [m, k] x [k, n], of each batch. A and B may be the same for all of it.
   int64_t m = 0, n = 0, k = 0;
-  bool a_batched = false, b_batched = false, transposed_b = false, constant_b = true;
+  bool a_batched = false, b_batched = false, transposed_a = false, transposed_b = false, constant_b = true;
   // Of a convolution. Groups are joined until their channels fill blocks of 16: `groups` are these, of
   // in_group and out_group channels each (the last may have fewer).
   int64_t channels = 0, height = 0, width = 0, out_channels = 0, out_height = 0, out_width = 0;
@@ -49,6 +49,8 @@ struct CubeProblem {
   int64_t k_blocks() const;  // of 16, of one group
   int64_t n_blocks() const;
   int64_t left_blocks() const { return up(in_group, 16); }
+  // Are there blocks of 16 channels that the input does not fill?
+  bool misses_channels() const { return groups * left_blocks() * 16 != channels; }
 };
 
 struct CubePlan {
@@ -71,7 +73,8 @@ struct CubePlan {
   bool streamed = false;
   bool straight = false;  // a left matrix of halves goes to L1 without a stay in UB
   // The way of the left panel through UB.
-  int64_t window = 1, pixels = 16, pixel_chunks = 1;      // convolution: rows of input, positions in UB
+  int64_t window = 1, pixels = 16, pixel_chunks = 1,
+          unit_blocks = 1;                                // convolution: rows of input, positions in UB
   int64_t unit_rows = 16, unit_columns = 16;              // product
   int64_t right_unit_rows = 16, right_unit_columns = 16;  // of a right matrix that is not constant
   // Addresses.

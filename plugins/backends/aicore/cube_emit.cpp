@@ -63,15 +63,15 @@ void Emitter::clear() {
   };
   bool cleared = false;
   if (p_.convolution) {
-    if (p_.in_group % 16 || t_.window * p_.width % t_.pixels || p_.channels % 16) {
-      zero(t_.ub_load, 2 * 16 * t_.pixels * es_);
+    if (p_.misses_channels() || t_.window * p_.width % t_.pixels || p_.left_blocks() % t_.unit_blocks) {
+      zero(t_.ub_load, 2 * 16 * t_.pixels * t_.unit_blocks * es_);
       cleared = true;
     }
   } else {
     const bool cut = p_.m % t_.rows || t_.parts_m * t_.turns_m * t_.rows > p_.m;
     if (t_.straight) {
       if (cut) b_.fill(l1(t_.l1_left), REGIE_TILE_F16, 0, t_.left_slots * t_.left_bytes / 2);
-    } else if (cut || p_.k % t_.unit_columns) {
+    } else if (cut || p_.transposed_a || p_.k % t_.unit_columns) {
       zero(t_.ub_load, 2 * t_.unit_rows * t_.unit_columns * es_);
       cleared = true;
     }
@@ -248,6 +248,10 @@ void Emitter::step(const Turn& turn, const Expr& left_slot, const Expr& c, const
       i.row_stride = t_.step * kFractal;
       b_.im2col(l0a(to_a), l1(left_slot * t_.left_bytes + t_.l1_left), REGIE_TILE_F16, i);
     });
+  } else if (p_.transposed_a) {
+    const int64_t rows = round_up(round_up(p_.k, 16), t_.unit_rows);
+    b_.fractal(l0a(to_a), l1(left_slot * t_.left_bytes + t_.l1_left + first * kFractal),
+               {m1, t_.step * kFractal, rows * 32}, {blocks, kFractal, kFractal}, true);
   } else {
     const Expr from = t_.streamed ? right_slot * t_.left_bytes + s * (t_.step * t_.rows * 32)
                                   : left_slot * t_.left_bytes + first * (t_.rows * 32);

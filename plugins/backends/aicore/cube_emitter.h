@@ -53,6 +53,7 @@ class Emitter {
         0;  // row, of the window's rows, under the first kernel row of the tile: negative in the padding
   };
   void window(const Expr& tile, const std::function<void(const Window&)>& body);
+  Expr left_base(const Turn& turn) const;
   void load_left(const Turn& turn, const Expr& slot, const Expr& chunk = 0);
 
   // A feature map, row-major: 16 channels of some positions at a time become positions of 16 channels.

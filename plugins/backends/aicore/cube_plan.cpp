@@ -20,6 +20,11 @@ std::vector<int64_t> divisors(int64_t n, int64_t most) {
 class Search {
  public:
   Search(const CubeProblem& p, const Chip& chip) : p_(p), chip_(chip), es_(p.element_bytes()) {
+    const int64_t elements =
+        p.convolution
+            ? p.batch * (p.channels * p.height * p.width + p.out_channels * p.out_height * p.out_width)
+            : p.batch * (p.m * (p.k + p.n) + (p.constant_b ? 0 : p.k * p.n));
+    bytes_ = static_cast<double>(elements * es_);
     if (auto step = epilogue_activation(p, {})) {
       activation_ = step->op->instructions + step->op->slow * chip.hardware.slow_passes;
       activation_instructions_ = step->op->instructions + step->op->slow;
@@ -95,7 +100,7 @@ class Search {
         t.parts_m = up(row_tiles, t.turns_m);
         // More parts than row tiles would let cores idle: tried as it is, and no more.
         try_memory(t);
-        if (!p_.convolution && p_.constant_b) try_streamed(t);
+        if (!p_.convolution && p_.constant_b && !p_.transposed_a) try_streamed(t);
       }
     }
   }
@@ -106,18 +111,29 @@ class Search {
     if (p_.convolution) {
       t.window = std::min((t.out_rows - 1) * p_.stride_h + (p_.kernel_h - 1) * p_.dilation_h + 1, p_.height);
       const int64_t all = t.window * p_.width;
-      t.pixels = std::min<int64_t>(round_up(all, 16), chip_.sizes.ub >= (220 << 10) ? 384 : 256);
+      const int64_t most = chip_.sizes.ub >= (220 << 10) ? 384 : 256;  // positions of 16 channels in UB
+      t.pixels = std::min<int64_t>(round_up(all, 16), most);
       t.pixel_chunks = up(all, t.pixels);
       t.pixels = round_up(up(all, t.pixel_chunks), 16);
       t.plane = t.pixel_chunks * t.pixels * kBlock;
-      t.left_bytes = p_.left_blocks() * t.plane;
+      // Small windows: several blocks of channels at a time.
+      const int64_t blocks =
+          t.pixel_chunks == 1 ? std::clamp<int64_t>(most / t.pixels, 1, p_.left_blocks()) : 1;
+      t.unit_blocks = up(p_.left_blocks(), up(p_.left_blocks(), blocks));
+      t.left_bytes = round_up(p_.left_blocks(), t.unit_blocks) * t.plane;
     } else {
       const int64_t budget = p_.constant_b ? 8192 : 4096;
-      t.unit_columns = std::min<int64_t>(kb * 16, 256);
-      t.unit_rows = std::clamp<int64_t>(budget / t.unit_columns / 16 * 16, 16, t.rows);
-      while (t.rows % t.unit_rows) t.unit_rows -= 16;
       t.straight = straight();
-      t.left_bytes = (t.straight ? kb : round_up(kb * 16, t.unit_columns) / 16) * t.rows * kBlock;
+      if (p_.transposed_a) {
+        t.unit_columns = t.rows > 256 ? t.rows / 2 : t.rows;
+        t.unit_rows = std::clamp<int64_t>(budget / t.unit_columns / 16 * 16, 16, kb * 16);
+        t.left_bytes = round_up(kb * 16, t.unit_rows) * t.rows * 2;
+      } else {
+        t.unit_columns = std::min<int64_t>(kb * 16, 256);
+        t.unit_rows = std::clamp<int64_t>(budget / t.unit_columns / 16 * 16, 16, t.rows);
+        while (t.rows % t.unit_rows) t.unit_rows -= 16;
+        t.left_bytes = (t.straight ? kb : round_up(kb * 16, t.unit_columns) / 16) * t.rows * kBlock;
+      }
     }
     int64_t left = chip_.sizes.l1;
     for (int64_t slots : {2, 1}) {
@@ -161,7 +177,7 @@ class Search {
   }
 
   // A left matrix of whole blocks of halves needs nothing of UB.
-  bool straight() const { return !p_.convolution && es_ == 2 && p_.k % 16 == 0; }
+  bool straight() const { return !p_.convolution && !p_.transposed_a && es_ == 2 && p_.k % 16 == 0; }
 
   // Both matrices in chunks of k: the largest that leave two of each in L1, and some smaller ones, which fill
   // sooner.
@@ -208,9 +224,9 @@ class Search {
   bool place_ub(CubePlan& t) const {
     Room ub(chip_.sizes.ub);
     if (p_.convolution) {
-      t.ub_load = ub.take(2 * 16 * t.pixels * es_);
-      t.ub_cast = es_ == 4 ? ub.take(16 * t.pixels * 2) : t.ub_load;
-      t.ub_panel = ub.take(2 * 16 * t.pixels * 2);
+      t.ub_load = ub.take(2 * 16 * t.pixels * t.unit_blocks * es_);
+      t.ub_cast = es_ == 4 ? ub.take(16 * t.pixels * t.unit_blocks * 2) : t.ub_load;
+      t.ub_panel = ub.take(2 * 16 * t.pixels * t.unit_blocks * 2);
     } else {
       if (!t.straight) {
         t.ub_load = ub.take(2 * t.unit_rows * t.unit_columns * es_);
@@ -241,25 +257,28 @@ class Search {
   double cycles(const CubePlan& t) const {
     const auto& h = chip_.hardware;
     const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency, flag = h.flag_cycles;
-    const double read = chip_.read_rate(t.cores()), write = chip_.write_rate(t.cores());
+    // Activations lie in the L2 where they fit; weights come from the memory.
+    const double weights = chip_.read_rate(t.cores()), read = chip_.read_rate(t.cores(), bytes_),
+                 write = chip_.write_rate(t.cores(), bytes_);
     const double load_start = h.load_start + 2 * flag, store_start = h.store_start + 2 * flag;
     auto d = [](int64_t n) { return static_cast<double>(n); };
     // A matrix comes from the memory once, and from the cache when it is read again; one that the cache does
     // not hold comes once for all cores that read it together.
-    const auto rate = [&](double unique, double reads, double together) {
+    const auto rate = [&](double first, double unique, double reads, double together) {
       const double missed = unique <= h.l2_bytes ? 1 / reads : 1 / std::min(reads, together);
-      return 1 / (missed / read + (1 - missed) / h.l2_read);
+      return 1 / (missed / first + (1 - missed) / h.l2_read);
     };
     const double parts_m = d(t.parts_m), parts_n = d(t.parts_n);
     const double left_rate =
-        p_.convolution ? rate(d(p_.batch * p_.channels * p_.height * p_.width * es_), parts_n, parts_n)
-                       : rate(d((p_.a_batched ? p_.batch : 1) * p_.m * p_.k * es_),
+        p_.convolution ? rate(read, d(p_.batch * p_.channels * p_.height * p_.width * es_), parts_n, parts_n)
+                       : rate(read, d((p_.a_batched ? p_.batch : 1) * p_.m * p_.k * es_),
                               t.streamed ? d(t.n_tiles) : parts_n, parts_n);
-    const double right_rate = rate(d(p_.groups * p_.k_blocks() * t.n_tiles * t.columns * kFractal),
+    const double right_rate = rate(weights, d(p_.groups * p_.k_blocks() * t.n_tiles * t.columns * kFractal),
                                    parts_m * (t.resident ? 1 : d(t.turns_m)), parts_m);
     PipeCycles left, tile;
     if (p_.convolution) {
-      const double units = d(p_.left_blocks() * t.pixel_chunks), elements = 16 * d(t.pixels);
+      const double units = d(up(p_.left_blocks(), t.unit_blocks) * t.pixel_chunks),
+                   elements = 16 * d(t.pixels * t.unit_blocks);
       left[REGIE_TILE_LOAD] = units * (load_start + elements * d(es_) / left_rate);
       left[REGIE_TILE_VECTOR] =
           units * (3 * h.vector_start + 4 * flag + elements * (es_ == 4 ? 8.0 : 4.0) / lanes);
@@ -326,6 +345,7 @@ class Search {
   const Chip& chip_;
   int64_t es_;
   double activation_ = 0, activation_instructions_ = 0;
+  double bytes_ = 0;  // of left matrix and result
   std::optional<CubePlan> best_;
   std::string nearest_ = "a row of the result is wider than L0C";
   int64_t nearest_bytes_ = 0;

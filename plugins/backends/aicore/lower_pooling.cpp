@@ -57,13 +57,15 @@ double cycles_of(const Pool& p, const PoolPlan& t, const Chip& chip) {
   const double in = 16 * static_cast<double>(t.pixels), out = 16 * static_cast<double>(t.padded),
                taps = static_cast<double>(p.taps());
   const int64_t running = t.parts_item * t.parts_row;
+  const double all =
+      static_cast<double>(p.batch * p.channels * (p.height * p.width + p.out_height * p.out_width)) * s;
   PipeCycles c;
-  c[REGIE_TILE_LOAD] = h.load_start + h.l2_latency + in * s / chip.read_rate(running);
+  c[REGIE_TILE_LOAD] = h.load_start + h.l2_latency + in * s / chip.read_rate(running, all);
   c[REGIE_TILE_VECTOR] = 4 * h.vector_start + in * (s == 4 ? 8 : 4) / lanes +
                          taps * (h.vector_start + out * (p.average ? 8 : 2) / lanes) + out * 8 / lanes;
   c[REGIE_TILE_MOVE] = h.move_start + taps * out * 2 / h.l1_to_ub;
   c[REGIE_TILE_STORE] =
-      h.store_start * 2 + h.l2_latency + in * 2 / h.ub_to_l1 + out * s / chip.write_rate(running);
+      h.store_start * 2 + h.l2_latency + in * 2 / h.ub_to_l1 + out * s / chip.write_rate(running, all);
   for (double& b : c.busy) b += 6 * h.flag_cycles;
   return overlapped(c, static_cast<double>(t.turns_batch * t.turns_item * t.turns_row));
 }

@@ -63,8 +63,9 @@ double rows_cycles(const Rows& p, const RowsCut& c, const Chip& chip) {
   const auto& h = chip.hardware;
   const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency;
   const double e = static_cast<double>(c.rows * c.pitch), s = static_cast<double>(size_of(p.elem));
+  const double all = 2 * static_cast<double>(p.rows * p.width) * s;
   PipeCycles turn;
-  turn[REGIE_TILE_LOAD] = h.load_start + h.l2_latency + e * s / chip.read_rate(c.parts);
+  turn[REGIE_TILE_LOAD] = h.load_start + h.l2_latency + e * s / chip.read_rate(c.parts, all);
   double passes = 0;
   switch (p.kind) {
     case RowsKind::kSoftmax:
@@ -79,8 +80,9 @@ double rows_cycles(const Rows& p, const RowsCut& c, const Chip& chip) {
   }
   if (p.elem == REGIE_F16) passes += 2;
   turn[REGIE_TILE_VECTOR] = passes * e * 4 / lanes + 10 * h.vector_start;
-  turn[REGIE_TILE_STORE] = h.store_start + h.l2_latency +
-                           (p.reduces() ? static_cast<double>(c.rows) : e) * s / chip.write_rate(c.parts);
+  turn[REGIE_TILE_STORE] =
+      h.store_start + h.l2_latency +
+      (p.reduces() ? static_cast<double>(c.rows) : e) * s / chip.write_rate(c.parts, all);
   for (double& b : turn.busy) b += 4 * h.flag_cycles;
   return overlapped(turn, static_cast<double>(c.turns));
 }
