@@ -26,6 +26,8 @@ class PassHarness {
   // What a context's functions answer. Empty: as the kernel would, without engines.
   std::function<uint32_t(const Graph&, uint32_t node, uint32_t result, uint32_t operand)> alias;
   std::function<uint32_t(std::string_view op, uint32_t real)> flags;
+  std::function<std::vector<regie_format_wish>(const Graph&, uint32_t node)> wishes;
+  std::function<double(uint32_t engine, uint32_t value, regie_format from, regie_format to)> reformat_ns;
   // Counted over the run.
   uint32_t runs = 0, evaluations = 0, inferences = 0, patches = 0;
   uint64_t shown = 0;  // nodes listed as changed, all runs together
@@ -156,6 +158,17 @@ class PassHarness {
     c.op_flags = [](const regie_pass_context* p, regie_str op) -> uint32_t {
       const uint32_t real = self(p).ops_->flags(view_of(op));
       return self(p).flags ? self(p).flags(view_of(op), real) : real;
+    };
+    c.format_wishes = [](const regie_pass_context* p, uint32_t node, regie_format_wish* to,
+                         uint32_t capacity) -> uint32_t {
+      if (!self(p).wishes) return 0;
+      const std::vector<regie_format_wish> all = self(p).wishes(*self(p).graph_, node);
+      for (size_t i = 0; i < all.size() && i < capacity; ++i) to[i] = all[i];
+      return static_cast<uint32_t>(all.size());
+    };
+    c.reformat_ns = [](const regie_pass_context* p, uint32_t engine, uint32_t value, regie_format from,
+                       regie_format to) -> double {
+      return self(p).reformat_ns ? self(p).reformat_ns(engine, value, from, to) : -1;
     };
     REGIE_TRY(call_plugin(name, [&] { return call(&c); }));
     REGIE_ASSIGN(ApplyOutcome outcome, edit.apply(*ops_));

@@ -84,6 +84,21 @@ TEST(ChooseFormats, IsExactOnSeriesParallelGraphs) {
   }
 }
 
+// Ten vertices and edges at random, dense ones too.
+TEST(ChooseFormats, IsExactOnSmallGraphs) {
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
+    Maker make(seed);
+    Problem p;
+    const uint64_t count = 2 + make.below(9), edges = make.below(46);
+    for (uint64_t i = 0; i < count; ++i) make.vertex(p);
+    for (uint64_t i = 0; i < edges; ++i) {
+      const auto a = static_cast<uint32_t>(make.below(count)), b = static_cast<uint32_t>(make.below(count));
+      if (a != b) make.edge(p, a, b);
+    }
+    EXPECT_NEAR(p.cost(p.solve()), p.best(), 1e-6) << "seed " << seed;
+  }
+}
+
 TEST(ChooseFormats, CannotBeImprovedByOneVertexElsewhere) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     Maker make(seed);

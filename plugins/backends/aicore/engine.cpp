@@ -27,16 +27,19 @@ struct regie_engine {
     else if (text == "f16-where-exact")
       rounding = aicore::Rounding::kFree;
     else if (text == "f16")
+      rounding = aicore::Rounding::kShared;
+    else if (text == "f16-everywhere")
       rounding = aicore::Rounding::kAll;
     else
-      throw Failure(REGIE_INVALID_INPUT,
-                    "aicore: parameter 'between_tasks' is f32, f16-where-exact or f16, not '" +
-                        std::string(text) + "'");
+      throw Failure(
+          REGIE_INVALID_INPUT,
+          "aicore: parameter 'between_tasks' is f32, f16-where-exact, f16 or f16-everywhere, not '" +
+              std::string(text) + "'");
     return true;
   }
   static constexpr std::string_view kOwnKeys[] = {"between_tasks"};
   const regie_host* host;
-  aicore::Rounding rounding = aicore::Rounding::kFree;  // before `chip`, which reads it
+  aicore::Rounding rounding = aicore::Rounding::kShared;  // before `chip`, which reads it
   aicore::Chip chip;
   aicore::PlanCache plans;
   std::vector<regie_tensor> operands, results;  // of the request at hand, as they lie
@@ -106,7 +109,7 @@ uint32_t formats(regie_engine* e, const regie_graph* graph, uint32_t node, const
 
 // What is rounded only where all readers round must not be widened for one that does not.
 double reformat_ns(regie_engine* e, const regie_tensor* t, regie_format from, regie_format to) {
-  if (is_half(from) && !is_half(to) && e->rounding != Rounding::kAll) return -1;
+  if (is_half(from) && !is_half(to) && e->rounding == Rounding::kFree) return -1;
   if (is_half(to) && e->rounding == Rounding::kNothing) return -1;
   try {
     const Reformat r =

@@ -34,6 +34,7 @@ bool takes_blocks(std::string_view op);
 enum class Rounding {
   kNothing,  // f32 as in the model
   kFree,     // what all readers round anyway: operands of the cube, of MaxPool and AveragePool
+  kShared,   // what one reader at least rounds anyway
   kAll       // all that programs hand on to each other
 };
 

@@ -11,10 +11,19 @@ namespace {
 
 using regie::sdk::Failure;
 
+bool is_product(std::string_view op) {  // or a convolution: what the cube multiplies, it rounds
+  return op == "MatMul" || op == "Gemm" || op == "regie.FusedMatMul" || op == "Conv" ||
+         op == "regie.FusedConv";
+}
+bool is_window(std::string_view op) { return op == "MaxPool" || op == "AveragePool"; }
+bool is_move(std::string_view op) {
+  return op == "Concat" || op == "Split" || op == "Slice" || op == "Transpose" || op == "Expand";
+}
+
 class Lister {
  public:
   Lister(const Request& base, Rounding rounding)
-      : r_(base), all_(rounding == Rounding::kAll), free_(rounding != Rounding::kNothing) {}
+      : r_(base), rounding_(rounding), free_(rounding != Rounding::kNothing) {}
 
   std::vector<regie_format_wish> run() {
     const std::string_view op = r_.op;
@@ -23,15 +32,15 @@ class Lister {
     if (!base_) return {};
     if (op == "Conv" || op == "regie.FusedConv")
       convolution();
-    else if (op == "MatMul" || op == "Gemm" || op == "regie.FusedMatMul")
+    else if (is_product(op))
       product();
-    else if (op == "MaxPool" || op == "AveragePool")
+    else if (is_window(op))
       pooling();
     else if (op == "GlobalAveragePool" || op == "GlobalMaxPool" || op.starts_with("Reduce"))
       reduction();
     else if (op == "Softmax" || op == "LogSoftmax" || op == "LayerNormalization")
       rows();
-    else if (op == "Concat" || op == "Split" || op == "Slice" || op == "Transpose" || op == "Expand")
+    else if (is_move(op))
       move();
     else if (op != "regie.Attention")
       elementwise();
@@ -57,6 +66,34 @@ class Lister {
     for (int32_t d = 2; d < t.rank; ++d) positions *= t.dims[d];
     return is_float(t.elem) && positions > 1 && blocks_fit({t.dims, static_cast<size_t>(t.rank)});
   }
+  // May an operand be halves for a reader that does not round it, and a result?
+  bool rounds_operand(size_t i) const {
+    if (i >= r_.node.operand_count || r_.node.operands[i] == REGIE_NONE) return false;
+    return rounding_ == Rounding::kAll ||
+           (rounding_ == Rounding::kShared && rounded_anyway(r_.node.operands[i], 0));
+  }
+  bool rounds_result(size_t i) const {
+    if (i >= r_.node.result_count || r_.node.results[i] == REGIE_NONE) return false;
+    return rounding_ == Rounding::kShared ? rounded_anyway(r_.node.results[i], 0) : free_;
+  }
+  // Does a reader on this engine round it to halves? Moves are looked through.
+  bool rounded_anyway(uint32_t value, int depth) const {
+    const regie_value& v = r_.graph->values[value];
+    for (uint32_t i = 0; i < v.use_count; ++i) {
+      const regie_use u = v.uses[i];
+      if (u.node & REGIE_USE_REGION) continue;
+      const regie_node& n = r_.graph->nodes[u.node];
+      if (n.engine != r_.node.engine) continue;
+      const std::string_view op = regie::sdk::sv(n.op);
+      if (u.operand < 2 && is_product(op)) return true;
+      if (u.operand == 0 && is_window(op)) return true;
+      if (!is_move(op) || depth == 4) continue;
+      for (uint32_t out : regie::sdk::results_of(n))
+        if (out != REGIE_NONE && rounded_anyway(out, depth + 1)) return true;
+    }
+    return false;
+  }
+
   std::vector<regie_format> formats(const regie_tensor* t, bool halves, bool blocked = true) const {
     std::vector<regie_format> out{kPlainFormat};
     if (!t || !is_float(t->elem) || t->data) return out;
@@ -96,46 +133,58 @@ class Lister {
     const regie_tensor* residual = r_.operand(3);
     if (residual && residual->data) return;
     for (regie_format x : formats(r_.operand(0), free_))
-      for (regie_format y : formats(&r_.results[0], free_)) {
+      for (regie_format y : formats(&r_.results[0], rounds_result(0))) {
         std::vector<regie_format> operands(r_.operands.size(), kPlainFormat);
         operands[0] = x;
-        if (residual) operands[3] = all_ ? y : y & ~kHalfFormat;
-        offer(operands, {y});
+        if (!residual) {
+          offer(operands, {y});
+          continue;
+        }
+        for (regie_format f : formats(residual, rounds_operand(3)))
+          if (is_blocked(f) == is_blocked(y)) {
+            operands[3] = f;
+            offer(operands, {y});
+          }
       }
   }
 
   void product() {
-    const bool residual = r_.operand(3) || (r_.operand(2) && !r_.operand(2)->data);
+    // Of operands that are added, those of the result's shape.
+    std::vector<size_t> added;
+    for (size_t i : {size_t{2}, size_t{3}})
+      if (const regie_tensor* t = r_.operand(i);
+          t && !t->data && t->elem == REGIE_F32 && rounds_operand(i) &&
+          regie::sdk::count_of(*t) == regie::sdk::count_of(r_.results[0]))
+        added.push_back(i);
     for (regie_format a : formats(r_.operand(0), free_, false))
       for (regie_format b : formats(r_.operand(1), free_, false))
-        for (regie_format y : formats(&r_.results[0], free_, false)) {
-          std::vector<regie_format> operands(r_.operands.size(), kPlainFormat);
-          operands[0] = a;
-          operands[1] = b;
-          if (residual && all_)
-            for (size_t i : {size_t{2}, size_t{3}})
-              if (r_.operand(i) && !r_.operand(i)->data && r_.operand(i)->elem == REGIE_F32 &&
-                  regie::sdk::count_of(*r_.operand(i)) == regie::sdk::count_of(r_.results[0]))
-                operands[i] = y;
-          offer(operands, {y});
-        }
+        for (regie_format y : formats(&r_.results[0], rounds_result(0), false))
+          for (bool half : {false, true}) {
+            if (half && added.empty()) continue;
+            std::vector<regie_format> operands(r_.operands.size(), kPlainFormat);
+            operands[0] = a;
+            operands[1] = b;
+            if (half)
+              for (size_t i : added) operands[i] = kHalfFormat;
+            offer(operands, {y});
+          }
   }
 
   // Exact for halves, and it rounds to them.
   void pooling() {
     const bool blocked = blocks(r_.need(0)) && blocks(r_.results[0]);
     for (regie_format x : formats(r_.operand(0), free_, blocked))
-      for (regie_format y : formats(&r_.results[0], free_, blocked)) offer({x}, {y});
+      for (regie_format y : formats(&r_.results[0], rounds_result(0), blocked)) offer({x}, {y});
   }
 
   void reduction() {
-    for (regie_format x : formats(r_.operand(0), all_))
-      for (regie_format y : formats(&r_.results[0], free_, false)) offer({x}, {y});
+    for (regie_format x : formats(r_.operand(0), rounds_operand(0)))
+      for (regie_format y : formats(&r_.results[0], rounds_result(0), false)) offer({x}, {y});
   }
 
   void rows() {
-    for (regie_format x : formats(r_.operand(0), all_, false))
-      for (regie_format y : formats(&r_.results[0], free_, false)) offer({x}, {y});
+    for (regie_format x : formats(r_.operand(0), rounds_operand(0), false))
+      for (regie_format y : formats(&r_.results[0], rounds_result(0), false)) offer({x}, {y});
   }
 
   // What only moves elements moves halves as well.
@@ -153,7 +202,8 @@ class Lister {
       for (const regie_tensor& t : r_.operands) operands.push_back(is_float(t.elem) ? f : kPlainFormat);
       offer(operands, results);
     };
-    const bool half = free_ && r_.need(0).elem == REGIE_F32;
+    bool half = free_ && r_.need(0).elem == REGIE_F32;
+    for (size_t i = 0; i < r_.results.size(); ++i) half = half && rounds_result(i);
     if (!axis && fits(r_.operands) && fits(r_.results)) {
       with(kBlockedFormat);
       if (half) with(kBlockedFormat | kHalfFormat);
@@ -165,8 +215,9 @@ class Lister {
   // Operands of the result's shape go along; what broadcasts stays row-major.
   void elementwise() {
     const regie_tensor& y = r_.results[0];
-    const bool f32 = std::all_of(r_.results.begin(), r_.results.end(),
-                                 [](const regie_tensor& t) { return t.elem == REGIE_F32; });
+    bool narrow = true;
+    for (size_t i = 0; i < r_.results.size(); ++i)
+      narrow = narrow && r_.results[i].elem == REGIE_F32 && rounds_result(i);
     auto whole = [&](const regie_tensor& t) {
       return is_float(t.elem) && !t.data && t.rank == y.rank && std::equal(y.dims, y.dims + y.rank, t.dims);
     };
@@ -175,11 +226,12 @@ class Lister {
     for (regie_format order : orders)
       for (regie_format in : {regie_format{0}, kHalfFormat})
         for (regie_format out : {regie_format{0}, kHalfFormat}) {
-          if ((in && !all_) || (out && (!free_ || !f32))) continue;
+          if (out && !narrow) continue;
           std::vector<regie_format> operands;
           bool any = false;
-          for (const regie_tensor& t : r_.operands) {
-            const bool half = in && t.elem == REGIE_F32;
+          for (size_t i = 0; i < r_.operands.size(); ++i) {
+            const regie_tensor& t = r_.operands[i];
+            const bool half = in && t.elem == REGIE_F32 && rounds_operand(i);
             operands.push_back(!whole(t) ? kPlainFormat : order | (half ? kHalfFormat : 0));
             any |= whole(t) && half;
           }
@@ -189,7 +241,8 @@ class Lister {
   }
 
   const Request& r_;
-  bool all_, free_;
+  Rounding rounding_;
+  bool free_;
   std::optional<double> base_;
   uint32_t options_ = 0;
   std::vector<regie_format_wish> wishes_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,14 +20,19 @@ using choose_formats::Labelling;
 
 constexpr std::string_view kReformat = "regie.Reformat";
 constexpr regie_format kPlain = REGIE_FORMAT_ND;
+constexpr size_t kMostFormats = 6;  // of one value whose readers' choices are told apart by sets
 
 constexpr regie_str kRequires[] = {lit("placed")};
 constexpr regie_str kEstablishes[] = {lit("laid-out")};
+constexpr regie_option_info kOptions[] = {
+    {lit("formats"), lit("chosen"),
+     lit("chosen: at least predicted cost; row-major: all as the model has it")}};
 constexpr regie_pass_info kInfo = pass_info({
     .name = "choose-formats",
     .doc = "Chooses the format of every value from what engines wish, and inserts the conversions",
     .requires_ = kRequires,
     .establishes = kEstablishes,
+    .options = kOptions,
 });
 
 struct Option {
@@ -45,7 +51,13 @@ struct Conversion {
 
 class ChooseFormats {
  public:
-  explicit ChooseFormats(const Config&) {}
+  explicit ChooseFormats(const Config& config) {
+    const std::string_view formats = config.find("formats").value_or("chosen");
+    if (formats != "chosen" && formats != "row-major")
+      throw Failure(REGIE_INVALID_INPUT,
+                    "option 'formats' is chosen or row-major, not '" + std::string(formats) + "'");
+    done_ = formats == "row-major";
+  }
 
   void run(PassContext& c) {
     if (done_) return;  // what it made is not up for choice again
@@ -106,54 +118,119 @@ class ChooseFormats {
       for (const Option& o : options_[n]) costs.push_back(-o.saved_ns);
       vertex_[n] = problem.add_vertex(std::move(costs));
     }
-    for (uint32_t id : free_) {
-      const regie_node& n = g.node(id);
-      for (uint32_t i = 0; i < n.operand_count; ++i) add_operand(c, problem, n, i);
-      for (uint32_t i = 0; i < n.result_count; ++i)
-        if (n.results[i] != REGIE_NONE && read_plainly(g, n.results[i]))
-          for (uint32_t o = 0; o < options_[id].size(); ++o)
-            problem.add_cost(vertex_[id], o,
-                             price(c, n.engine, n.results[i], options_[id][o].results[i], kPlain));
-    }
+    for (const auto& [at, readers] : readers_of_values(g)) add_value(c, problem, at.first, readers);
     const std::vector<uint32_t> chosen = problem.solve();
     chosen_.assign(g.node_count(), nullptr);
     for (uint32_t n : free_) chosen_[n] = &options_[n][chosen[vertex_[n]]];
   }
 
-  void add_operand(PassContext& c, Labelling& problem, const regie_node& n, uint32_t i) {
+  // Who reads a value within one region: there one conversion a format serves them all.
+  struct Readers {
+    std::vector<std::pair<uint32_t, uint32_t>> free;  // node, operand: of nodes with a choice
+    bool plain = false;                               // somebody knows row-major only
+  };
+  std::map<std::pair<uint32_t, uint32_t>, Readers> readers_of_values(const GraphView& g) const {
+    std::map<std::pair<uint32_t, uint32_t>, Readers> all;  // by value and region
+    for (uint32_t region : g.task_regions()) {
+      for (const regie_node& n : g.nodes(region))
+        for (uint32_t i = 0; i < n.operand_count; ++i) {
+          if (n.operands[i] == REGIE_NONE) continue;
+          Readers& r = all[{n.operands[i], region}];
+          if (vertex_[n.id] == REGIE_NONE)
+            r.plain = true;
+          else
+            r.free.emplace_back(n.id, i);
+        }
+      for (uint32_t v : results_of(g.region(region)))
+        if (v != REGIE_NONE) all[{v, region}].plain = true;
+    }
+    return all;
+  }
+
+  // The costs of a value's conversions. Several readers meet in a vertex that stands for the set of formats
+  // in which the value is there: who made it pays for what is in the set, readers find their format there.
+  void add_value(PassContext& c, Labelling& problem, uint32_t value, const Readers& readers) {
     const GraphView& g = c.graph();
-    if (n.operands[i] == REGIE_NONE) return;
-    const std::vector<Option>& mine = options_[n.id];
-    const regie_value& v = g.value(n.operands[i]);
+    const regie_value& v = g.value(value);
     const uint32_t maker = v.kind == REGIE_VALUE_RESULT ? vertex_[v.owner] : REGIE_NONE;
-    if (maker == REGIE_NONE) {
-      for (uint32_t o = 0; o < mine.size(); ++o)
-        problem.add_cost(vertex_[n.id], o, price(c, n.engine, v.id, kPlain, mine[o].operands[i]));
+    if (maker == REGIE_NONE && readers.free.empty()) return;
+    auto made = [&](uint32_t option) {
+      return maker == REGIE_NONE ? kPlain : options_[v.owner][option].results[v.index];
+    };
+    const uint32_t makes = maker == REGIE_NONE ? 1 : static_cast<uint32_t>(options_[v.owner].size());
+    // Between the maker, or a value that is row-major, and `other` with as many options.
+    auto connect = [&](uint32_t other, size_t count, auto&& cost) {
+      std::vector<double> costs;
+      for (uint32_t o = 0; o < makes; ++o)
+        for (size_t i = 0; i < count; ++i) costs.push_back(cost(o, i));
+      if (maker != REGIE_NONE) return problem.add_edge(maker, other, costs);
+      for (size_t i = 0; i < count; ++i) problem.add_cost(other, static_cast<uint32_t>(i), costs[i]);
+    };
+    auto wished = [&](const std::pair<uint32_t, uint32_t>& reader, size_t option) {
+      return options_[reader.first][option].operands[reader.second];
+    };
+    std::set<regie_format> formats;
+    if (readers.plain) formats.insert(kPlain);
+    for (const auto& r : readers.free)
+      for (size_t o = 0; o < options_[r.first].size(); ++o) formats.insert(wished(r, o));
+    const bool meet = readers.free.size() + readers.plain > 1 && formats.size() <= kMostFormats;
+    if (!meet) {
+      for (const auto& r : readers.free)
+        connect(vertex_[r.first], options_[r.first].size(),
+                [&](uint32_t o, size_t i) { return price(c, value, made(o), wished(r, i)); });
+      if (readers.plain)
+        for (uint32_t o = 0; o < makes; ++o)
+          if (maker != REGIE_NONE) problem.add_cost(maker, o, price(c, value, made(o), kPlain));
       return;
     }
-    const std::vector<Option>& theirs = options_[v.owner];
-    std::vector<double> costs;
-    for (const Option& from : theirs)
-      for (const Option& to : mine)
-        costs.push_back(price(c, n.engine, v.id, from.results[v.index], to.operands[i]));
-    problem.add_edge(maker, vertex_[n.id], costs);
-  }
-
-  double price(PassContext& c, uint32_t engine, uint32_t value, regie_format from, regie_format to) {
-    if (from == to) return 0;
-    const auto [at, fresh] = prices_.try_emplace({value, engine, from, to}, 0.0);
-    if (fresh) {
-      const double ns = c.reformat_ns(engine, value, from, to);
-      at->second = ns < 0 ? kImpossible : ns;
+    const std::vector<regie_format> list(formats.begin(), formats.end());
+    std::vector<uint32_t> sets;
+    for (uint32_t set = 1; set < 1u << list.size(); ++set)
+      if (!readers.plain || set & 1u) sets.push_back(set);  // row-major is the least of formats
+    const uint32_t there = problem.add_vertex(std::vector<double>(sets.size(), 0));
+    connect(there, sets.size(), [&](uint32_t o, size_t i) {
+      double sum = 0;
+      for (size_t f = 0; f < list.size(); ++f)
+        if (sets[i] >> f & 1) sum += price(c, value, made(o), list[f]);
+      return sum;
+    });
+    for (const auto& r : readers.free) {
+      std::vector<double> costs;
+      for (uint32_t set : sets)
+        for (size_t o = 0; o < options_[r.first].size(); ++o) {
+          const auto f = std::lower_bound(list.begin(), list.end(), wished(r, o)) - list.begin();
+          costs.push_back(set >> f & 1 ? 0 : kImpossible);
+        }
+      problem.add_edge(there, vertex_[r.first], costs);
     }
-    return at->second;
   }
 
-  // Has it a reader that knows row-major only? (One conversion serves them all.)
-  bool read_plainly(const GraphView& g, uint32_t value) const {
-    for (const regie_use& u : uses_of(g.value(value)))
-      if (is_region_use(u) || vertex_[u.node] == REGIE_NONE) return true;
-    return false;
+  double price(PassContext& c, uint32_t value, regie_format from, regie_format to) {
+    return from == to ? 0 : converter(c, value, from, to).ns;
+  }
+
+  // The engine that converts a value at least cost, of those that make or read it where it lies.
+  struct Converter {
+    uint32_t engine = REGIE_NONE;
+    double ns = kImpossible;
+  };
+  const Converter& converter(PassContext& c, uint32_t value, regie_format from, regie_format to) {
+    const auto [at, fresh] = converters_.try_emplace({value, from, to});
+    Converter& best = at->second;
+    if (!fresh) return best;
+    const GraphView& g = c.graph();
+    const regie_value& v = g.value(value);
+    std::set<uint32_t> tried;
+    auto consider = [&](uint32_t engine) {
+      if (engine == REGIE_NONE || !tried.insert(engine).second) return;
+      if (v.space != REGIE_NONE && g.engine(engine).space != v.space) return;
+      const double ns = c.reformat_ns(engine, value, from, to);
+      if (ns >= 0 && ns < best.ns) best = {engine, ns};
+    };
+    if (v.kind == REGIE_VALUE_RESULT) consider(g.node(v.owner).engine);
+    for (const regie_use& u : uses_of(v))
+      if (!is_region_use(u)) consider(g.node(u.node).engine);
+    return best;
   }
 
   // ---- what follows from it ----
@@ -192,10 +269,12 @@ class ChooseFormats {
   void insert(PassContext& c, const Conversion& k) {
     const GraphView& g = c.graph();
     const regie_value& v = g.value(k.value);
-    uint32_t engine = g.node(k.readers.empty() ? v.owner : k.readers[0].first).engine;
-    // A reader of another device, such as a copy, cannot convert what lies here: who made it does.
-    if (v.kind == REGIE_VALUE_RESULT && c.reformat_ns(engine, k.value, made_as(g, k.value), k.to) < 0)
-      engine = g.node(v.owner).engine;
+    const auto [engine, ns] = converter(c, k.value, made_as(g, k.value), k.to);
+    if (engine == REGIE_NONE)
+      throw Failure(REGIE_INTERNAL,
+                    "a conversion from " + spell(made_as(g, k.value)) + " to " + spell(k.to) +
+                        " was chosen that no engine makes",
+                    g.describe(v));
     const std::string to = spell(k.to), from = spell(made_as(g, k.value));
     Patch patch(c, "bring into another format", k.anchor);
     const std::string base = v.name.size ? std::string(sv(v.name)) : std::string("value");
@@ -222,13 +301,11 @@ class ChooseFormats {
         who += saved;
       }
     }
-    const double ns = c.reformat_ns(engine, k.value, made_as(g, k.value), k.to);
     char cost[64];
     std::snprintf(cost, sizeof cost, " for %.1f us", ns / 1000);
     c.note(k.readers.empty() ? v.owner : k.readers[0].first, "reformat",
            g.describe(v) + " from " + from + " to " + to + cost + ", asked for by " + who);
-    const uint32_t placed = engine == REGIE_NONE ? g.node(v.owner).engine : engine;
-    c.set_engine(made.node, placed, "brings " + g.describe(v) + " from " + from + " to " + to);
+    c.set_engine(made.node, engine, "brings " + g.describe(v) + " from " + from + " to " + to);
     if (v.space != REGIE_NONE) c.set_space(made.results[0], v.space);
     formats_.push_back({made.results[0], k.value, k.to});
   }
@@ -241,6 +318,24 @@ class ChooseFormats {
       for (uint32_t i = 0; i < g.node(n).result_count; ++i)
         if (const uint32_t v = g.node(n).results[i]; v != REGIE_NONE && chosen_[n]->results[i] != kPlain)
           set_format(c, v, g.value(v), chosen_[n]->results[i]);
+    for (uint32_t n : free_) explain(c, n);
+  }
+  // What a node reads and writes, where that is not row-major.
+  void explain(PassContext& c, uint32_t id) {
+    const Option& o = *chosen_[id];
+    std::string text;
+    auto list = [&](const char* what, const std::vector<regie_format>& formats) {
+      for (size_t i = 0; i < formats.size(); ++i)
+        if (formats[i] != kPlain)
+          text += std::string(text.empty() ? "" : ", ") + what + " " + std::to_string(i) + " in " +
+                  spell(formats[i]);
+    };
+    list("operand", o.operands);
+    list("result", o.results);
+    if (text.empty()) return;
+    char saved[64];
+    std::snprintf(saved, sizeof saved, "; saves %.1f us against row-major", o.saved_ns / 1000);
+    c.note(id, "format", text + saved);
   }
   static void set_format(PassContext& c, uint32_t value, const regie_value& like, regie_format format) {
     regie_type type = like.type;
@@ -250,10 +345,10 @@ class ChooseFormats {
 
   static std::string spell(regie_format f) { return spell_layout(f); }
 
-  struct Price {
-    uint32_t value, engine;
+  struct Change {
+    uint32_t value;
     regie_format from, to;
-    auto operator<=>(const Price&) const = default;
+    auto operator<=>(const Change&) const = default;
   };
   struct Made {
     uint32_t value, like;
@@ -264,7 +359,7 @@ class ChooseFormats {
   std::vector<std::vector<Option>> options_;  // by node
   std::vector<uint32_t> vertex_;              // by node
   std::vector<const Option*> chosen_;         // by node
-  std::map<Price, double> prices_;
+  std::map<Change, Converter> converters_;
   std::vector<Made> formats_;
 };
 

@@ -18,6 +18,13 @@ void Labelling::add_edge(uint32_t a, uint32_t b, const std::vector<double>& cost
   vertices_[b].edges.push_back(id);
 }
 
+double Labelling::cost(const std::vector<uint32_t>& chosen) const {
+  double sum = 0;
+  for (size_t v = 0; v < vertices_.size(); ++v) sum += vertices_[v].costs[chosen[v]];
+  for (const Edge& e : edges_) sum += e.costs[chosen[e.a] * vertices_[e.b].costs.size() + chosen[e.b]];
+  return sum;
+}
+
 // The problem while it shrinks. An eliminated vertex keeps its costs and edges as they were then: that is all
 // that its option depends on once its neighbours' are known.
 class Reduction {
@@ -28,26 +35,75 @@ class Reduction {
     for (uint32_t v = 0; v < vertices_.size(); ++v) queue_.emplace(degree(v), v);
   }
 
-  std::vector<uint32_t> run() {
-    std::vector<uint32_t> order;
+  // Takes out all vertices of degree up to two, the least degree first.
+  void eliminate() {
     while (!queue_.empty()) {
-      // The least degree first; where all are above 2, the greatest is decided.
-      auto [least, v] = *queue_.begin();
-      if (least > 2) {
-        v = std::prev(queue_.end())->second;
-        queue_.erase(std::prev(queue_.end()));
-        decide(v);
-      } else {
-        queue_.erase(queue_.begin());
-        if (least == 1) fold_one(v);
-        if (least == 2) fold_two(v);
-      }
-      order.push_back(v);
+      const auto [least, v] = *queue_.begin();
+      if (least > 2) return;
+      queue_.erase(queue_.begin());
+      if (least == 0) base_ += *std::min_element(vertices_[v].costs.begin(), vertices_[v].costs.end());
+      if (least == 1) fold_one(v);
+      if (least == 2) fold_two(v);
+      order_.push_back(v);
     }
+  }
+  // Of what `eliminate` has left.
+  size_t left() const { return queue_.size(); }
+  uint32_t greatest() const { return std::prev(queue_.end())->second; }
+  std::vector<uint32_t> rest() const {
+    std::vector<uint32_t> all;
+    for (const auto& [degree, v] : queue_) all.push_back(v);
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+  uint32_t options(uint32_t v) const { return static_cast<uint32_t>(vertices_[v].costs.size()); }
+  // What remains, as a problem of its own: vertices in the order of `rest`.
+  Labelling core() const {
+    Labelling out;
+    const std::vector<uint32_t> all = rest();
+    for (uint32_t v : all) out.add_vertex(vertices_[v].costs);
+    auto number = [&](uint32_t v) {
+      return static_cast<uint32_t>(std::lower_bound(all.begin(), all.end(), v) - all.begin());
+    };
+    for (uint32_t v : all)
+      for (const Link& l : vertices_[v].links)
+        if (l.other > v) out.add_edge(number(v), number(l.other), l.costs);
+    return out;
+  }
+  // No completion costs less.
+  double bound() const {
+    double sum = base_;
+    for (const auto& [degree, v] : queue_) {
+      const Vertex& vertex = vertices_[v];
+      sum += *std::min_element(vertex.costs.begin(), vertex.costs.end());
+      for (const Link& l : vertex.links)
+        if (l.other > v) sum += *std::min_element(l.costs.begin(), l.costs.end());
+    }
+    return sum;
+  }
+  void decide_greedily() { fix(greatest(), likely(greatest())); }
+
+  // The options of all, once nothing is left.
+  std::vector<uint32_t> unwind() {
     chosen_.assign(vertices_.size(), 0);
-    for (size_t i = order.size(); i-- > 0;) chosen_[order[i]] = best(vertices_[order[i]]);
+    for (size_t i = order_.size(); i-- > 0;) chosen_[order_[i]] = best(vertices_[order_[i]]);
     improve();
-    return std::move(chosen_);
+    return chosen_;
+  }
+
+  void fix(uint32_t v, size_t chosen) {
+    queue_.erase({degree(v), v});
+    Vertex& vertex = vertices_[v];
+    base_ += vertex.costs[chosen];
+    for (size_t i = 0; i < vertex.costs.size(); ++i)
+      if (i != chosen) vertex.costs[i] = kImpossible * 16;
+    for (const Link& l : vertex.links) {
+      const size_t n = options(l.other);
+      unlink(l.other, v);
+      for (size_t j = 0; j < n; ++j) vertices_[l.other].costs[j] += l.costs[chosen * n + j];
+      requeue(l.other);
+    }
+    order_.push_back(v);
   }
 
  private:
@@ -59,7 +115,6 @@ class Reduction {
     std::vector<double> costs;
     std::vector<Link> links;  // by `other`, ascending
   };
-  size_t options(uint32_t v) const { return vertices_[v].costs.size(); }
   uint32_t degree(uint32_t v) const { return static_cast<uint32_t>(vertices_[v].links.size()); }
 
   static std::vector<double> transposed(const std::vector<double>& m, size_t rows, size_t columns) {
@@ -126,8 +181,9 @@ class Reduction {
     requeue(z.other);
   }
 
-  void decide(uint32_t v) {
-    Vertex& vertex = vertices_[v];
+  // The option that is best if each neighbour may answer for itself.
+  size_t likely(uint32_t v) const {
+    const Vertex& vertex = vertices_[v];
     size_t chosen = 0;
     double least = kImpossible * 64;
     for (size_t i = 0; i < options(v); ++i) {
@@ -144,14 +200,7 @@ class Reduction {
         chosen = i;
       }
     }
-    for (size_t i = 0; i < options(v); ++i)
-      if (i != chosen) vertex.costs[i] = kImpossible * 16;
-    for (const Link& l : vertex.links) {
-      const size_t n = options(l.other);
-      unlink(l.other, v);
-      for (size_t j = 0; j < n; ++j) vertices_[l.other].costs[j] += l.costs[chosen * n + j];
-      requeue(l.other);
-    }
+    return chosen;
   }
 
   uint32_t best(const Vertex& vertex) const {
@@ -197,9 +246,68 @@ class Reduction {
   std::vector<Vertex> vertices_;
   const Labelling& problem_;
   std::set<std::pair<uint32_t, uint32_t>> queue_;  // degree, vertex
-  std::vector<uint32_t> chosen_;
+  std::vector<uint32_t> chosen_, order_;
+  double base_ = 0;  // of those that no neighbour carries on
 };
 
-std::vector<uint32_t> Labelling::solve() const { return Reduction(*this).run(); }
+namespace {
+
+// A small problem without vertices of low degree: each option of the vertex of greatest degree is tried, what
+// it leaves reduced again. Begins with a greedy answer; a budget bounds the work, not the quality of small
+// ones.
+class Search {
+ public:
+  explicit Search(const Labelling& problem) : problem_(problem) {
+    Reduction greedy(problem);
+    for (greedy.eliminate(); greedy.left(); greedy.eliminate()) greedy.decide_greedily();
+    take(greedy.unwind());
+  }
+  std::vector<uint32_t> run() {
+    visit(Reduction(problem_));
+    return std::move(chosen_);
+  }
+
+ private:
+  void take(std::vector<uint32_t> chosen) {
+    const double cost = problem_.cost(chosen);
+    if (!chosen_.empty() && cost >= cost_) return;
+    cost_ = cost;
+    chosen_ = std::move(chosen);
+  }
+  void visit(Reduction at) {
+    at.eliminate();
+    if (!at.left()) return take(at.unwind());
+    if (at.bound() >= cost_ || visits_ == kVisits) return;
+    ++visits_;
+    const uint32_t v = at.greatest();
+    for (uint32_t option = 0; option < at.options(v); ++option) {
+      Reduction next = at;
+      next.fix(v, option);
+      visit(std::move(next));
+    }
+  }
+
+  static constexpr uint32_t kVisits = 4000;
+  const Labelling& problem_;
+  std::vector<uint32_t> chosen_;
+  double cost_ = 0;
+  uint32_t visits_ = 0;
+};
+
+constexpr size_t kSearched = 48;  // vertices of a core
+
+}  // namespace
+
+std::vector<uint32_t> Labelling::solve() const {
+  Reduction all(*this);
+  for (all.eliminate(); all.left() > kSearched; all.eliminate()) all.decide_greedily();
+  const std::vector<uint32_t> rest = all.rest();
+  if (!rest.empty()) {
+    const Labelling core = all.core();
+    const std::vector<uint32_t> chosen = Search(core).run();
+    for (size_t i = 0; i < rest.size(); ++i) all.fix(rest[i], chosen[i]);
+  }
+  return all.unwind();
+}
 
 }  // namespace choose_formats

@@ -1,9 +1,10 @@
 // Choosing one option for each vertex of a graph so that the costs of the options and of the edges between
 // them are least in all (the "partitioned boolean quadratic problem"). Vertices of degree 0, 1 and 2 are
-// eliminated exactly, so trees, chains and series-parallel networks (residual blocks) get the true optimum;
-// of what is left the vertex of greatest degree is decided greedily, and the result is then improved vertex
-// by vertex until nothing changes. Near-linear in vertices and edges; the answer is a function of the input
-// alone.
+// eliminated exactly, so trees, chains and series-parallel networks (residual blocks) get the true optimum.
+// Of a larger core the vertex of greatest degree is decided greedily until few are left; these are searched
+// by branching and bounding, reducing again after each branch, within a budget that small graphs never reach.
+// The result is then improved vertex by vertex until nothing changes. Near-linear in vertices and edges; the
+// answer is a function of the input alone.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,7 @@ class Labelling {
   void add_cost(uint32_t vertex, uint32_t option, double cost) { vertices_[vertex].costs[option] += cost; }
   // The chosen option of each vertex.
   std::vector<uint32_t> solve() const;
+  double cost(const std::vector<uint32_t>& chosen) const;
 
  private:
   struct Vertex {

@@ -61,8 +61,8 @@ class PassContext {
   }
   uint32_t op_flags(regie_str op) const { return c_->op_flags(c_, op); }
   std::vector<regie_format_wish> format_wishes(uint32_t node) const {
-    std::vector<regie_format_wish> wishes(64);  // enough for nearly all: engines work for their answers
-    const uint32_t count = c_->format_wishes(c_, node, wishes.data(), 64);
+    std::vector<regie_format_wish> wishes(128);  // enough for nearly all: engines work for their answers
+    const uint32_t count = c_->format_wishes(c_, node, wishes.data(), 128);
     const bool more = count > wishes.size();
     wishes.resize(count);
     if (more) c_->format_wishes(c_, node, wishes.data(), count);

@@ -1,0 +1,86 @@
+"""Formats between the tasks of a simulated accelerator: what is converted at run time, and what halves cost.
+
+    check_layout.py REGIE NETWORKS TARGETS WORK
+
+resnet50 on the 910A: at most two conversions of format, one sub-graph on the AI Cores, no events. Then networks with each setting of
+`between_tasks` against ONNX Runtime in single precision, fed the same inputs and weights rounded to halves: relative L2 error of the
+output within 5e-3, and rounding only where all readers round anyway adds nothing to it.
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import numpy_helper
+
+NETWORKS = ["resnet18", "squeezenet1_1", "resnet50"]
+SETTINGS = ["f32", "f16-where-exact", "f16", "f16-everywhere"]
+
+
+def regie(*arguments):
+    done = subprocess.run([str(a) for a in arguments], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, arguments))}: {done.returncode}\n{done.stderr}")
+    return done.stdout
+
+
+def check_plan(tool, model, work):
+    dump = work / "stages"
+    out = json.loads(regie(tool, "compile", model, "--target", "ascend910a-sim", "-o", work / "model.rgm", "--dump", dump, "--json"))
+    engines, conversions = [], 0
+    for line in sorted(dump.glob("*.rg"))[-1].read_text().splitlines():
+        node = re.match(r"  %.* = ([A-Za-z.]+)[({].*@engine\(\"(\w+)\"\)", line)
+        if not node or "@alias(" in line or node[1] == "regie.Copy":  # a view is no task
+            continue
+        engines.append(node[2])
+        conversions += node[1] == "regie.Reformat"
+    parts = sum(e == "aicore" and (i == 0 or engines[i - 1] != "aicore") for i, e in enumerate(engines))
+    tasks = (out["model"] if "model" in out else out)["tasks"]
+    print(f"{model.stem}: {len(engines)} kernels, {conversions} conversions, {parts} sub-graph(s) on the AI Cores, {tasks['events']} events")
+    assert len(engines) == tasks["launches"], (len(engines), tasks)
+    assert conversions <= 2 and parts == 1 and tasks["events"] == 0
+
+
+def check_numbers(tool, path, targets, work):
+    model = onnx.load(path)
+    for tensor in model.graph.initializer:
+        if tensor.data_type == onnx.TensorProto.FLOAT:
+            values = numpy_helper.to_array(tensor).astype(np.float16).astype(np.float32)
+            tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
+    rounded = work / path.name
+    onnx.save(model, rounded)
+    source = model.graph.input[0]
+    dims = [d.dim_value for d in source.type.tensor_type.shape.dim]
+    x = np.random.default_rng(5).standard_normal(dims).astype(np.float16).astype(np.float32)
+    np.save(work / "x.npy", x)
+    expected = onnxruntime.InferenceSession(str(rounded)).run(None, {source.name: x})[0]
+    errors = {}
+    for setting in SETTINGS:
+        text = (targets / "ascend910a-sim.toml").read_text()
+        engine = 'plugin = "aicore"\ndevice = "npu"\n'
+        assert text.count(engine) == 1
+        target = work / f"{setting}.toml"
+        target.write_text(text.replace(engine, engine + f'[engine.params]\nbetween_tasks = "{setting}"\n'))
+        for old in work.glob("result/*.npy"):
+            old.unlink()
+        regie(tool, "run", rounded, "--target", target, "--input", f"{source.name}={work / 'x.npy'}", "--output-dir", work / "result")
+        got = np.load(next((work / "result").glob("*.npy")))
+        errors[setting] = float(np.linalg.norm(got - expected) / np.linalg.norm(expected))
+    print(path.stem, " ".join(f"{s} {e:.2e}" for s, e in errors.items()))
+    assert all(e <= 5e-3 for e in errors.values()), errors
+    assert errors["f16-where-exact"] <= 1.02 * errors["f32"], errors
+
+
+def main():
+    tool, networks, targets, work = (pathlib.Path(a) for a in sys.argv[1:5])
+    (work / "result").mkdir(parents=True, exist_ok=True)
+    check_plan(tool, networks / "resnet50.onnx", work)
+    for name in NETWORKS:
+        check_numbers(tool, networks / f"{name}.onnx", targets, work)
+
+
+main()
