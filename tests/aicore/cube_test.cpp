@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <sstream>
 
 #include "node.h"
@@ -11,17 +14,6 @@ namespace aicore::test {
 namespace {
 
 constexpr double kTolerance = 2e-3;
-
-Chip any_chip(Random& random) {
-  switch (pick(random, 0, 3)) {
-    case 0:
-      return chip_910a();
-    case 1:
-      return chip_910b3();
-    default:
-      return small_chip(pick(random, 1, 5));
-  }
-}
 
 struct Activation {
   const char* name;
@@ -47,11 +39,21 @@ std::string text(std::initializer_list<int64_t> list) {
 }
 
 // False where what was drawn is none: a window larger than its map, or more work than a quick test should do.
-bool convolution(uint64_t seed, bool blocks = false) {
+bool convolution(uint64_t seed, Tally& tally, bool blocks = false) {
   Random random(seed);
   const Chip chip = any_chip(random);
-  const int64_t kinds = pick(random, 0, 3);
-  int64_t group = 1, in = pick(random, 1, 50), out = pick(random, 1, 70);
+  const int64_t kinds = pick(random, 0, 3), sizes = pick(random, 0, 9);
+  // One spatial axis; a wide map of few channels; a small map of many; the usual.
+  const bool flat = sizes == 0, wide = sizes == 1, deep = sizes == 2;
+  int64_t group = 1,
+          in = pick(random, 1,
+                    deep   ? 600
+                    : wide ? 6
+                           : 50),
+          out = pick(random, 1,
+                     deep   ? 300
+                     : wide ? 20
+                            : 70);
   if (kinds == 1) {  // depth-wise
     group = in = pick(random, 2, 60);
     out = in * pick(random, 1, 2);
@@ -68,13 +70,21 @@ bool convolution(uint64_t seed, bool blocks = false) {
     in = round_up(in, 16 * group);
     out = round_up(out, 16 * group);
   }
-  const int64_t n = pick(random, 1, 3), kh = pick(random, 1, 4), kw = pick(random, 1, 4),
-                sh = pick(random, 1, 3), sw = pick(random, 1, 3), dh = pick(random, 1, 2),
-                dw = pick(random, 1, 2);
-  const int64_t top = pick(random, 0, kh), left = pick(random, 0, kw), bottom = pick(random, 0, kh),
-                right = pick(random, 0, kw);
-  const int64_t h = std::max((kh - 1) * dh + 1 - top - bottom, int64_t{1}) + pick(random, 0, 20),
-                w = std::max((kw - 1) * dw + 1 - left - right, int64_t{1}) + pick(random, 0, 24);
+  const int64_t window = pick(random, 0, 4) ? 4 : 9;
+  const int64_t n = pick(random, 1, 3), kh = flat ? 1 : pick(random, 1, window), kw = pick(random, 1, window),
+                sh = flat ? 1 : pick(random, 1, 4), sw = pick(random, 1, 4),
+                dh = flat ? 1 : pick(random, 1, 3), dw = pick(random, 1, 3);
+  const int64_t top = flat ? 0 : pick(random, 0, kh), left = pick(random, 0, kw),
+                bottom = flat ? 0 : pick(random, 0, kh), right = pick(random, 0, kw);
+  const int64_t h = flat ? 1
+                         : std::max((kh - 1) * dh + 1 - top - bottom, int64_t{1}) + pick(random, 0,
+                                                                                         wide   ? 60
+                                                                                         : deep ? 6
+                                                                                                : 20),
+                w = std::max((kw - 1) * dw + 1 - left - right, int64_t{1}) + pick(random, 0,
+                                                                                  wide || flat ? 260
+                                                                                  : deep       ? 7
+                                                                                               : 24);
   const int64_t oh = (h + top + bottom - (kh - 1) * dh - 1) / sh + 1,
                 ow = (w + left + right - (kw - 1) * dw - 1) / sw + 1;
   if (h + top + bottom < (kh - 1) * dh + 1 || w + left + right < (kw - 1) * dw + 1) return false;
@@ -86,16 +96,28 @@ bool convolution(uint64_t seed, bool blocks = false) {
               residual = random_array(random, {n, out, oh, ow});
   const bool with_bias = pick(random, 0, 1), with_residual = pick(random, 0, 2) == 0;
   const Activation& act = kActivations[pick(random, 0, static_cast<int64_t>(std::size(kActivations)) - 1)];
+  auto spatial = [flat](std::vector<int64_t> both) {  // without the first spatial axis
+    if (flat) both.erase(both.end() - 2);
+    return both;
+  };
+  auto axes = [flat](std::vector<int64_t> both) {
+    if (flat) both = both.size() == 2 ? std::vector{both[1]} : std::vector{both[1], both[3]};
+    return both;
+  };
+  auto shaped = [&](Array a) {
+    a.dims = spatial(a.dims);
+    return a;
+  };
   Node node("regie.FusedConv", elem);
-  node.operand(x).operand(weight, true);
+  node.operand(shaped(x)).operand(shaped(weight), true);
   if (with_bias || with_residual) with_bias ? node.operand(bias, true) : node.absent();
-  if (with_residual) node.operand(residual);
-  node.result({n, out, oh, ow});
+  if (with_residual) node.operand(shaped(residual));
+  node.result(spatial({n, out, oh, ow}));
   node.attr("activation", act.name).attr("activation_alpha", act.alpha).attr("activation_beta", act.beta);
   node.attr("group", group)
-      .attr("pads", {top, left, bottom, right})
-      .attr("strides", {sh, sw})
-      .attr("dilations", {dh, dw});
+      .attr("pads", axes({top, left, bottom, right}))
+      .attr("strides", axes({sh, sw}))
+      .attr("dilations", axes({dh, dw}));
   std::vector<double> expected;
   for (int64_t b = 0; b < n; ++b)
     for (int64_t o = 0; o < out; ++o)
@@ -120,32 +142,50 @@ bool convolution(uint64_t seed, bool blocks = false) {
        << text({top, left, bottom, right}) << act.name << (with_residual ? " residual" : "")
        << (elem == REGIE_F16 ? " f16" : "");
   SCOPED_TRACE(what.str());
-  check(node, chip, expected, kTolerance);
+  tally.check(node, chip, expected, kTolerance);
   return true;
 }
 
 TEST(Aicore, Convolutions) {
+  Tally tally;
   const int64_t count = shapes(200);
   uint64_t seed = 100'000;
-  for (int64_t i = 0; i < count && !HasFailure();) i += convolution(seed++);
+  for (int64_t i = 0; i < count && !HasFailure();) i += convolution(seed++, tally);
+  tally.finish("convolutions");
 }
 
 TEST(Aicore, ConvolutionsOfWholeBlocks) {
+  Tally tally;
   const int64_t count = shapes(150);
   uint64_t seed = 300'000;
-  for (int64_t i = 0; i < count && !HasFailure();) i += convolution(seed++, true);
+  for (int64_t i = 0; i < count && !HasFailure();) i += convolution(seed++, tally, true);
+  tally.finish("convolutions of whole blocks");
 }
 
-void product(uint64_t seed) {
+// `deep`: more of k than L1 holds, with constant weights. Says whether both matrices came in chunks.
+bool product(uint64_t seed, Tally& tally, bool deep = false) {
   Random random(seed);
   const Chip chip = any_chip(random);
-  const int64_t kind = pick(random, 0, 4);
-  const int64_t m = pick(random, 1, 150), k = pick(random, 1, 330), n = pick(random, 1, 200);
+  const int64_t kind = deep ? 0 : pick(random, 0, 4), sizes = pick(random, 0, 9);
+  // A long sum, many columns, many rows, one row or column; the usual.
+  const int64_t m = deep         ? pick(random, 1, 90)
+                    : sizes == 0 ? pick(random, 150, 1500)
+                    : sizes == 1 ? 1
+                                 : pick(random, 1, 150),
+                k = deep ? pick(random, 1000, 6000) / 16 * 16 + pick(random, 0, 1) * pick(random, 0, 15)
+                    : sizes == 2 ? pick(random, 330, 5000)
+                    : sizes == 0 ? pick(random, 1, 60)
+                                 : pick(random, 1, 330),
+                n = deep         ? pick(random, 1, 70)
+                    : sizes == 3 ? pick(random, 200, 3000)
+                    : sizes == 4 ? 1
+                                 : pick(random, 1, 200);
   const int64_t batch = kind >= 3 ? pick(random, 2, 6) : 1;
-  const bool constant = kind <= 1, turned = pick(random, 0, 1), b_batched = kind == 4;
+  const bool constant = kind <= 1 || (kind == 3 && pick(random, 0, 1)), turned = pick(random, 0, 1),
+             left_turned = !deep && pick(random, 0, 3) == 0, b_batched = kind == 4;
   const regie_elem elem = pick(random, 0, 3) == 0 ? REGIE_F16 : REGIE_F32;
-  std::vector<int64_t> da{m, k}, db = turned ? std::vector<int64_t>{n, k} : std::vector<int64_t>{k, n},
-                                 dy{m, n};
+  std::vector<int64_t> da = left_turned ? std::vector<int64_t>{k, m} : std::vector<int64_t>{m, k},
+                       db = turned ? std::vector<int64_t>{n, k} : std::vector<int64_t>{k, n}, dy{m, n};
   if (batch > 1) {
     da.insert(da.begin(), batch);
     dy.insert(dy.begin(), batch);
@@ -162,7 +202,7 @@ void product(uint64_t seed) {
   if (with_residual) node.operand(residual);
   node.result(dy);
   node.attr("activation", act.name).attr("activation_alpha", act.alpha).attr("activation_beta", act.beta);
-  node.attr("alpha", alpha).attr("transB", turned ? int64_t{1} : int64_t{0});
+  node.attr("alpha", alpha).attr("transB", int64_t{turned}).attr("transA", int64_t{left_turned});
   std::vector<double> expected;
   for (int64_t t = 0; t < batch; ++t)
     for (int64_t i = 0; i < m; ++i)
@@ -170,7 +210,7 @@ void product(uint64_t seed) {
         double sum = 0;
         const int64_t base = b_batched ? t * k * n : 0;
         for (int64_t l = 0; l < k; ++l)
-          sum += a.values[static_cast<size_t>((t * m + i) * k + l)] *
+          sum += a.values[static_cast<size_t>(t * m * k + (left_turned ? l * m + i : i * k + l))] *
                  b.values[static_cast<size_t>(base + (turned ? j * k + l : l * n + j))];
         sum *= alpha;
         if (with_bias) sum += bias.values[static_cast<size_t>(j)];
@@ -179,15 +219,29 @@ void product(uint64_t seed) {
       }
   std::ostringstream what;
   what << "seed " << seed << " batch " << batch << " m k n " << text({m, k, n})
-       << (constant ? "constant " : "") << (turned ? "turned " : "") << act.name << (with_bias ? " bias" : "")
-       << (with_residual ? " residual" : "") << (elem == REGIE_F16 ? " f16" : "");
+       << (constant ? "constant " : "") << (turned ? "turned " : "") << (left_turned ? "left turned " : "")
+       << act.name << (with_bias ? " bias" : "") << (with_residual ? " residual" : "")
+       << (elem == REGIE_F16 ? " f16" : "");
   SCOPED_TRACE(what.str());
-  check(node, chip, expected, kTolerance);
+  tally.check(node, chip, expected, kTolerance);
+  return node.name.find("chunks") != std::string::npos;
 }
 
 TEST(Aicore, Products) {
+  Tally tally;
   const int64_t count = shapes(200);
-  for (int64_t i = 0; i < count && !HasFailure(); ++i) product(static_cast<uint64_t>(5000 + i));
+  for (int64_t i = 0; i < count && !HasFailure(); ++i) product(static_cast<uint64_t>(5000 + i), tally);
+  tally.finish("products");
+}
+
+TEST(Aicore, DeepProducts) {
+  Tally tally;
+  const int64_t count = shapes(40);
+  int64_t in_chunks = 0;
+  for (int64_t i = 0; i < count && !HasFailure(); ++i)
+    in_chunks += product(static_cast<uint64_t>(9000 + i), tally, true);
+  EXPECT_GT(in_chunks, count / 8);
+  tally.finish("deep products");
 }
 
 TEST(Aicore, Attention) {
@@ -242,6 +296,52 @@ TEST(Aicore, Attention) {
     // Scores are rounded to halves where the model's elements are: then probabilities carry that error.
     check(node, chip, expected, elem == REGIE_F16 ? 5e-3 : kTolerance);
   });
+}
+
+// What the search believes against what the machine takes, over layers of ResNet-50 and BERT: within a factor
+// of two each, and near one in all.
+TEST(Aicore, PredictedTimesAreNearTheMachines) {
+  struct Layer {
+    int64_t in, out, size, kernel, stride;
+  };
+  const Layer layers[] = {
+      {3, 64, 224, 7, 2},   {64, 64, 56, 1, 1},   {64, 64, 56, 3, 1},    {64, 256, 56, 1, 1},
+      {256, 128, 56, 1, 1}, {128, 128, 56, 3, 2}, {128, 512, 28, 1, 1},  {512, 256, 28, 1, 1},
+      {256, 256, 28, 3, 2}, {256, 256, 14, 3, 1}, {256, 1024, 14, 1, 1}, {1024, 512, 14, 1, 1},
+      {512, 512, 14, 3, 2}, {512, 512, 7, 3, 1},  {512, 2048, 7, 1, 1},  {2048, 512, 7, 1, 1}};
+  const Chip chip = chip_of_target("ascend910a-sim");
+  Random random(7);
+  double logs = 0;
+  int64_t count = 0;
+  auto check = [&](Node& node, const std::string& what) {
+    ASSERT_TRUE(node.run(chip));
+    const double ratio = node.predicted / node.cycles;
+    if (std::getenv("REGIE_AICORE_PRINT"))
+      std::printf("%-28s %-40s predicted %8.0f machine %8.0f ratio %.2f\n", what.c_str(), node.name.c_str(),
+                  node.predicted, node.cycles, ratio);
+    EXPECT_GT(ratio, 0.5) << what;
+    EXPECT_LT(ratio, 2.0) << what;
+    logs += std::log(ratio);
+    ++count;
+  };
+  for (const Layer& l : layers) {
+    const int64_t pad = l.kernel / 2, out = (l.size + 2 * pad - l.kernel) / l.stride + 1;
+    Node node("Conv");
+    node.operand(random_array(random, {1, l.in, l.size, l.size}))
+        .operand(random_array(random, {l.out, l.in, l.kernel, l.kernel}), true)
+        .result({1, l.out, out, out});
+    node.attr("pads", {pad, pad, pad, pad}).attr("strides", {l.stride, l.stride});
+    check(node, text({l.in, l.out, l.size, l.kernel, l.stride}));
+  }
+  for (const auto& [m, k, n] :
+       {std::array<int64_t, 3>{128, 768, 768}, {128, 768, 3072}, {128, 3072, 768}, {1, 2048, 1000}}) {
+    Node node("MatMul");
+    node.operand(random_array(random, {m, k})).operand(random_array(random, {k, n}), true).result({m, n});
+    check(node, text({m, k, n}));
+  }
+  const double mean = std::exp(logs / static_cast<double>(count));
+  EXPECT_GT(mean, 0.8);
+  EXPECT_LT(mean, 1.25);
 }
 
 }  // namespace

@@ -14,8 +14,6 @@ namespace {
 constexpr double kTolerance = 1e-3;
 constexpr regie_format kAll[] = {kPlainFormat, kHalfFormat, kBlockedFormat, kBlockedFormat | kHalfFormat};
 
-Chip any_chip(Random& random) { return pick(random, 0, 1) ? chip_910a() : small_chip(pick(random, 1, 5)); }
-
 std::string words(uint64_t seed, const std::vector<int64_t>& dims, const std::string& what) {
   std::ostringstream out;
   out << "seed " << seed << " dims";
@@ -53,7 +51,7 @@ TEST(AicoreFormats, ConversionsRoundToNearestOrNotAtAll) {
   for (regie_format to : {kBlockedFormat, kBlockedFormat | kHalfFormat, kHalfFormat}) {
     Node node("regie.Reformat");
     node.operand(x).result(x.dims).result_in(to);
-    const auto got = node.run(chip_910a());
+    const auto got = node.run(chip_of_target("ascend910a-sim"));
     ASSERT_TRUE(got);
     for (size_t i = 0; i < x.values.size(); ++i) {
       // Between 1 and 2 halves are 1/1024 apart; nearbyint rounds ties to even.
@@ -68,7 +66,7 @@ TEST(AicoreFormats, Channels) {
                    .operand({{1, 24, 2, 2}, std::vector<double>(96, 1)})
                    .result({1, 24, 2, 2})
                    .result_in(kBlockedFormat)
-                   .lower(chip_910a()),
+                   .lower(chip_of_target("ascend910a-sim")),
                regie::sdk::Failure);
 }
 

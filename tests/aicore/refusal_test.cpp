@@ -6,7 +6,7 @@
 namespace aicore::test {
 namespace {
 
-std::string reason(Node& node, const Chip& chip = chip_910a()) {
+std::string reason(Node& node, const Chip& chip = chip_of_target("ascend910a-sim")) {
   try {
     return "done by " + node.lower(chip).name;
   } catch (const regie::sdk::Failure& f) {

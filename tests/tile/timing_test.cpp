@@ -47,6 +47,32 @@ TEST(TileTiming, AChainByHand) {
   EXPECT_EQ(r.written_bytes, (std::vector<uint64_t>{0, 1024}));
 }
 
+TEST(TileTiming, RequestsOverlapTheirLatency) {
+  const std::string text =
+      "tile 1\ncores 1\nchip l1 65536 l0a 65536 l0b 65536 l0c 262144 ub 4096\ngm 0 operand 0 2048 read\n"
+      "copy ub gm0 to=0 from=0 bytes=1024\ncopy ub gm0 to=1024 from=1024 bytes=1024\n"
+      "set load vector id=0\nwait load vector id=0\n";
+  const simulator::TileResult r = time_of(tile::assemble(text), machine(), 64, 100);
+  // The first: 32 + 100 + 16, and the pipe is free at 48; the second from there; the flag when that is done.
+  EXPECT_EQ(r.cycles, 48 + 148 + 4 + 4);
+  EXPECT_EQ(r.timeline.at(0)[LOAD][1].begin, 148);
+  EXPECT_EQ(r.timeline.at(0)[LOAD][1].end, 196);
+  EXPECT_EQ(r.cores[0].busy[LOAD], 196);
+}
+
+TEST(TileTiming, CoresThatReadTheSame) {
+  // Buffer 0: both cores read all of it; 1: each reads a half; 2: a quarter of the rows in common, of every
+  // row.
+  const Program p = tile::assemble(
+      "tile 1\ncores 2\nchip l1 1048576 l0a 65536 l0b 65536 l0c 262144 ub 4096\n"
+      "gm 0 operand 0 65536 read\ngm 1 operand 1 65536 read\ngm 2 operand 2 131072 read\n"
+      "loop i = 2\ncopy l1 gm0 to=0 from=i*32768 bytes=32768\nend\n"
+      "copy l1 gm1 to=65536 from=core*32768 bytes=32768\n"
+      "copy l1 gm2 to=131072 from=core*12288 bytes=32 n1=5 to1=32 from1=4096\n");
+  EXPECT_EQ(simulator::readers_in_common(p, {true, true, true}), (std::vector<double>{2, 1, 10.0 / 8}));
+  EXPECT_EQ(simulator::readers_in_common(p, {false, true, false}), (std::vector<double>{1, 1, 1}));
+}
+
 TEST(TileTiming, CubeAndMoveByHand) {
   simulator::TileMachine m = machine();
   m.cube_efficiency = 0.5;

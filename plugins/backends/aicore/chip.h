@@ -29,6 +29,13 @@ struct Chip {
   // A core's share when `running` of them read or write: what the L2 gives, or a part of the memory's rate.
   double read_rate(int64_t running) const;
   double write_rate(int64_t running) const;
+  // The same of tensors of `bytes` in all, which the L2 holds if they fit.
+  double read_rate(int64_t running, double bytes) const {
+    return bytes <= hardware.l2_bytes ? hardware.l2_read : read_rate(running);
+  }
+  double write_rate(int64_t running, double bytes) const {
+    return bytes <= hardware.l2_bytes ? hardware.l2_write : write_rate(running);
+  }
 };
 
 // Cycles that the pipes of one core are busy with one turn of a loop.

@@ -8,7 +8,8 @@
 //
 // A core computes tiles of `rows` x `columns`. The left panel of a tile (all of k) lies in L1, brought there
 // through UB, where f32 becomes f16 and rows become fractals; the right matrix comes in chunks of k, or stays
-// in L1 altogether. L0A, L0B, L0C and the buffers of results in UB are halved, so that the pipes overlap.
+// in L1 altogether. Where k is long both come in chunks. L0A, L0B, L0C and the buffers of results in UB are
+// halved, so that the pipes overlap.
 #pragma once
 
 #include <optional>
@@ -39,7 +40,7 @@ struct CubeProblem {
   int64_t batch = 1;
   // Of a product: [m, k] x [k, n], of each batch. A and B may be the same for all of it.
   int64_t m = 0, n = 0, k = 0;
-  bool a_batched = false, b_batched = false, transposed_b = false, constant_b = true;
+  bool a_batched = false, b_batched = false, transposed_a = false, transposed_b = false, constant_b = true;
   // Of a convolution. Groups are joined until their channels fill blocks of 16: `groups` are these, of
   // in_group and out_group channels each (the last may have fewer).
   int64_t channels = 0, height = 0, width = 0, out_channels = 0, out_height = 0, out_width = 0;
@@ -50,12 +51,16 @@ struct CubeProblem {
 
   int64_t element_bytes() const { return size_of(elem); }
   int64_t bytes_of(regie_elem e) const { return size_of(e == REGIE_ELEM_UNKNOWN ? elem : e); }
-  // The left panel goes from global memory to L1 as it is: halves that lie in blocks, or rows of whole
-  // blocks.
-  bool direct() const { return bytes_of(left_elem) == 2 && (convolution ? left_blocked : k % 16 == 0); }
+  // The left panel goes from global memory to L1 without a stay in UB: halves that lie in blocks, or rows of
+  // whole blocks.
+  bool direct() const {
+    return bytes_of(left_elem) == 2 && (convolution ? left_blocked : !transposed_a && k % 16 == 0);
+  }
   int64_t k_blocks() const;  // of 16, of one group
   int64_t n_blocks() const;
   int64_t left_blocks() const { return up(in_group, 16); }
+  // Are there blocks of 16 channels that the input does not fill?
+  bool misses_channels() const { return groups * left_blocks() * 16 != channels; }
 };
 
 struct CubePlan {
@@ -71,9 +76,14 @@ struct CubePlan {
   int64_t chunks = 1, steps = 1;
   int64_t drained = 1;  // blocks of columns that go through UB at a time
   int64_t left_slots = 2;
-  bool resident = false;  // the right matrix of the core stays in L1
+  int64_t sums_slots = 2;  // 1: a tile that takes all of L0C is drained before the next one begins
+  bool resident = false;   // the right matrix of the core stays in L1
+  // Of a product whose left panel is too long for L1, or not worth keeping: it comes in chunks of k with the
+  // right matrix, for each tile anew.
+  bool streamed = false;
   // The way of the left panel through UB.
-  int64_t window = 1, pixels = 16, pixel_chunks = 1;      // convolution: rows of input, positions in UB
+  int64_t window = 1, pixels = 16, pixel_chunks = 1,
+          unit_blocks = 1;                                // convolution: rows of input, positions in UB
   int64_t unit_rows = 16, unit_columns = 16;              // product
   int64_t right_unit_rows = 16, right_unit_columns = 16;  // of a right matrix that is not constant
   // Addresses.

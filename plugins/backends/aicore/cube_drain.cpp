@@ -6,13 +6,13 @@ namespace aicore {
 using namespace regie::tile;
 
 void Emitter::way_out(const Turn& turn, const Expr& c, const Expr& n, const Expr& slot) {
-  sums_->begin_read(slot);
+  sums_->begin_read(sums_slot(slot));
   const int64_t rounds = t_.columns / t_.drained;
   if (rounds == 1)
     round(turn, c, n, 0, slot, slot);
   else
     b_.loop(rounds, [&](const Expr& r) { round(turn, c, n, r, slot, r % 2); });
-  sums_->end_read(slot);
+  sums_->end_read(sums_slot(slot));
 }
 
 Emitter::Part Emitter::part(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, int64_t es) const {
@@ -65,7 +65,7 @@ void Emitter::round(const Turn& turn, const Expr& c, const Expr& n, const Expr& 
             {from.runs, from.row * es, from.pitch});
     addend_->end_write(out);
   }
-  const Expr from = slot * sums_bytes() + r * (d * m / 16 * kSums);
+  const Expr from = sums_slot(slot) * sums_bytes() + r * (d * m / 16 * kSums);
   // What is still to be done; all but the last step works in ub_sum.
   std::vector<std::function<void(const Expr&)>> steps;
   Expr value = t_.ub_sum;  // where the next step finds its operand

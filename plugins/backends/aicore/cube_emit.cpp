@@ -69,13 +69,13 @@ void Emitter::clear() {
   const bool rows_missing = p_.m % t_.rows || t_.parts_m * t_.turns_m * t_.rows > p_.m;
   if (p_.direct()) {
     if (!p_.convolution && rows_missing)
-      b_.fill(l1(t_.l1_left), REGIE_TILE_F32, scalar(0), t_.left_slots * t_.left_bytes / 4);
+      b_.fill(l1(t_.l1_left), REGIE_TILE_F16, 0, t_.left_slots * t_.left_bytes / 2);
   } else if (p_.convolution) {
-    if (p_.in_group % 16 || t_.window * p_.width % t_.pixels || p_.channels % 16) {
-      zero(t_.ub_load, 2 * 16 * t_.pixels * left_es_);
+    if (p_.misses_channels() || t_.window * p_.width % t_.pixels || p_.left_blocks() % t_.unit_blocks) {
+      zero(t_.ub_load, 2 * 16 * t_.pixels * t_.unit_blocks * left_es_);
       cleared = true;
     }
-  } else if (rows_missing || p_.k % t_.unit_columns) {
+  } else if (rows_missing || p_.transposed_a || p_.k % t_.unit_columns) {
     zero(t_.ub_load, 2 * t_.unit_rows * t_.unit_columns * left_es_);
     cleared = true;
   }
@@ -117,7 +117,7 @@ void Emitter::open() {
     right_ready_.emplace(b_, flags_, kStore, kMove, 2);
   }
   l0_.emplace(b_, flags_, kMove, kCube, 2);
-  sums_.emplace(b_, flags_, kCube, kVector, 2);
+  sums_.emplace(b_, flags_, kCube, kVector, t_.sums_slots);
   if (residual_ != REGIE_NONE) addend_.emplace(b_, flags_, kLoad, kVector, 2);
   results_.emplace(b_, flags_, kVector, kStore, 2);
 }
@@ -125,7 +125,7 @@ void Emitter::open() {
 void Emitter::nest(int level, int inner, Turn& turn) {
   const int64_t trips[3] = {t_.turns_batch, t_.turns_group, t_.turns_m};
   if (level == 3) {  // one turn in all
-    if (inner == 3) load_left(turn, 0);
+    if (inner == 3 && !t_.streamed) load_left(turn, 0);
     tiles(turn, 0);
     return;
   }
@@ -138,7 +138,7 @@ void Emitter::nest(int level, int inner, Turn& turn) {
     turn.at[level] = 0;
     return;
   }
-  const bool ahead = t_.left_slots == 2;
+  const bool ahead = t_.left_slots == 2 && !t_.streamed;
   if (ahead) {
     turn.at[level] = 0;
     load_left(turn, 0);
@@ -152,7 +152,7 @@ void Emitter::nest(int level, int inner, Turn& turn) {
         // (i + 1) % 2, which an expression cannot say.
         load_left(next, 1 - (i % 2));
       });
-    } else {
+    } else if (!t_.streamed) {
       load_left(turn, 0);
     }
     tiles(turn, ahead ? i % 2 : Expr(0), i % 2);
@@ -161,7 +161,7 @@ void Emitter::nest(int level, int inner, Turn& turn) {
 }
 
 void Emitter::tiles(const Turn& turn, const Expr& left_slot, const Expr& turn_slot) {
-  left_ready_->begin_read(left_slot);
+  if (!t_.streamed) left_ready_->begin_read(left_slot);
   auto column_tiles = [&](const Expr& c, const Expr& outer) {
     if (t_.turns_n == 1) return tile(turn, left_slot, c, 0, outer);
     b_.loop(t_.turns_n, [&](const Expr& n) { tile(turn, left_slot, c, n, n % 2); });
@@ -170,7 +170,7 @@ void Emitter::tiles(const Turn& turn, const Expr& left_slot, const Expr& turn_sl
     column_tiles(0, turn_slot);
   else
     b_.loop(t_.turns_c, [&](const Expr& c) { column_tiles(c, c % 2); });
-  left_ready_->end_read(left_slot);
+  if (!t_.streamed) left_ready_->end_read(left_slot);
 }
 
 void Emitter::tile(const Turn& turn, const Expr& left_slot, const Expr& c, const Expr& n, const Expr& slot) {
@@ -180,7 +180,7 @@ void Emitter::tile(const Turn& turn, const Expr& left_slot, const Expr& c, const
 
 void Emitter::product(const Turn& turn, const Expr& left_slot, const Expr& c, const Expr& n,
                       const Expr& slot) {
-  sums_->begin_write(slot);
+  sums_->begin_write(sums_slot(slot));
   if (!p_.constant_b) {
     const bool turned = p_.transposed_b;
     right_ready_->begin_write(slot);
@@ -194,6 +194,7 @@ void Emitter::product(const Turn& turn, const Expr& left_slot, const Expr& c, co
     right_ready_->end_write(slot);
   }
   auto chunk = [&](const Expr& k, const Expr& right_slot) {
+    if (t_.streamed) load_left(turn, right_slot, k);
     if (p_.constant_b && !t_.resident) {
       right_ready_->begin_write(right_slot);
       b_.copy(l1(right_slot * t_.right_bytes + t_.l1_right), gm(right_, packed_from(turn, n, k * t_.chunk)),
@@ -201,18 +202,20 @@ void Emitter::product(const Turn& turn, const Expr& left_slot, const Expr& c, co
               {clamp(0, t_.chunk, Expr(p_.k_blocks()) - k * t_.chunk), block(), t_.n_tiles * block()});
       right_ready_->end_write(right_slot);
     }
+    if (t_.streamed) left_ready_->begin_read(right_slot);
     if (!t_.resident) right_ready_->begin_read(right_slot);
     if (t_.steps == 1)
       step(turn, left_slot, c, n, k, 0, right_slot, slot);
     else
       b_.loop(t_.steps, [&](const Expr& s) { step(turn, left_slot, c, n, k, s, right_slot, slot); });
     if (!t_.resident) right_ready_->end_read(right_slot);
+    if (t_.streamed) left_ready_->end_read(right_slot);
   };
   if (t_.chunks == 1)
     chunk(0, slot);
   else
     b_.loop(t_.chunks, [&](const Expr& k) { chunk(k, k % 2); });
-  sums_->end_write(slot);
+  sums_->end_write(sums_slot(slot));
 }
 
 void Emitter::step(const Turn& turn, const Expr& left_slot, const Expr& c, const Expr& n, const Expr& k,
@@ -248,9 +251,15 @@ void Emitter::step(const Turn& turn, const Expr& left_slot, const Expr& c, const
       i.row_stride = t_.step * kFractal;
       b_.im2col(l0a(to_a), l1(left_slot * t_.left_bytes + t_.l1_left), REGIE_TILE_F16, i);
     });
+  } else if (p_.transposed_a) {
+    const int64_t rows = round_up(round_up(p_.k, 16), t_.unit_rows);
+    b_.fractal(l0a(to_a), l1(left_slot * t_.left_bytes + t_.l1_left + first * kFractal),
+               {m1, t_.step * kFractal, rows * 32}, {blocks, kFractal, kFractal}, true);
   } else {
-    b_.fractal(l0a(to_a), l1(left_slot * t_.left_bytes + t_.l1_left + first * (t_.rows * 32)),
-               {m1, t_.step * kFractal, kFractal}, {blocks, kFractal, t_.rows * 32});
+    const Expr from = t_.streamed ? right_slot * t_.left_bytes + s * (t_.step * t_.rows * 32)
+                                  : left_slot * t_.left_bytes + first * (t_.rows * 32);
+    b_.fractal(l0a(to_a), l1(from + t_.l1_left), {m1, t_.step * kFractal, kFractal},
+               {blocks, kFractal, t_.rows * 32});
   }
   if (p_.constant_b) {
     const Expr from = t_.resident ? n * (kb * block()) + first * block() + t_.l1_right
@@ -268,9 +277,9 @@ void Emitter::step(const Turn& turn, const Expr& left_slot, const Expr& c, const
   l0_->end_write(l0);
   l0_->begin_read(l0);
   const int64_t all_k = p_.convolution ? kb * 16 : p_.k;
-  b_.mmad(REGIE_TILE_F16, l0c(slot * sums_bytes()), l0a(to_a), l0b(to_b), t_.padded_rows, t_.columns * 16,
-          clamp(0, t_.step * 16, Expr(all_k) - first * 16), min(first, 1), m1 * kSums, t_.step * kFractal,
-          block());
+  b_.mmad(REGIE_TILE_F16, l0c(sums_slot(slot) * sums_bytes()), l0a(to_a), l0b(to_b), t_.padded_rows,
+          t_.columns * 16, clamp(0, t_.step * 16, Expr(all_k) - first * 16), min(first, 1), m1 * kSums,
+          t_.step * kFractal, block());
   l0_->end_read(l0);
 }
 

@@ -53,12 +53,13 @@ class Emitter {
         0;  // row, of the window's rows, under the first kernel row of the tile: negative in the padding
   };
   void window(const Expr& tile, const std::function<void(const Window&)>& body);
-  void load_left(const Turn& turn, const Expr& slot);
+  Expr left_base(const Turn& turn) const;
+  void load_left(const Turn& turn, const Expr& slot, const Expr& chunk = 0);
 
   // A feature map: 16 channels of some positions at a time become positions of 16 channels.
   void load_map(const Turn& turn, const Expr& slot);
   // A left panel of halves that needs nothing done.
-  void load_directly(const Turn& turn, const Expr& slot);
+  void load_directly(const Turn& turn, const Expr& slot, const Expr& chunk);
 
   // Part of a row-major matrix, `rows` x `columns` from (r0, c0), to L1 as blocks of 16 columns: (column
   // block, row, 16).
@@ -79,6 +80,7 @@ class Emitter {
   void product(const Turn& turn, const Expr& left_slot, const Expr& c, const Expr& n, const Expr& slot);
   void step(const Turn& turn, const Expr& left_slot, const Expr& c, const Expr& n, const Expr& k,
             const Expr& s, const Expr& right_slot, const Expr& slot);
+  Expr sums_slot(const Expr& slot) const { return t_.sums_slots == 1 ? Expr(0) : slot; }
   int64_t sums_bytes() const { return t_.padded_rows / 16 * t_.columns * kSums; }
 
   // The way out.

@@ -1,4 +1,4 @@
-// The way in of both matrices: through UB to L1, or straight there where the right one is packed.
+// The way in of both matrices: through UB to L1, or straight there where nothing is to be done.
 #include "cube_emitter.h"
 
 namespace aicore {
@@ -32,27 +32,35 @@ void Emitter::window(const Expr& tile, const std::function<void(const Window&)>&
     b_.loop(clamp(0, 1, tile - Expr(below - 1)), [&](const Expr&) { body({last, y - Expr(last)}); });
 }
 
-void Emitter::load_left(const Turn& turn, const Expr& slot) {
+Expr Emitter::left_base(const Turn& turn) const {
+  return (p_.a_batched ? batch(turn) : Expr(0)) * (p_.m * p_.k * left_es_);
+}
+
+void Emitter::load_left(const Turn& turn, const Expr& slot, const Expr& chunk) {
   left_ready_->begin_write(slot);
+  const Expr row = row_tile(turn) * t_.rows, to = slot * t_.left_bytes + t_.l1_left;
   if (p_.direct())
-    load_directly(turn, slot);
+    load_directly(turn, slot, chunk);
   else if (p_.convolution)
     load_map(turn, slot);
+  else if (p_.transposed_a)
+    load_panel(left_, left_es_, left_base(turn), 0, p_.k, row, p_.m, round_up(p_.k, 16), t_.rows,
+               t_.unit_rows, t_.unit_columns, t_.ub_load, t_.ub_panel, *unit_, *panel_, to);
   else
-    load_panel(left_, left_es_, left_es_ * ((p_.a_batched ? batch(turn) : Expr(0)) * (p_.m * p_.k)),
-               row_tile(turn) * t_.rows, p_.m, 0, p_.k, t_.rows, round_up(p_.k, 16), t_.unit_rows,
-               t_.unit_columns, t_.ub_load, t_.ub_panel, *unit_, *panel_, slot * t_.left_bytes + t_.l1_left);
+    load_panel(left_, left_es_, left_base(turn), row, p_.m, chunk * (t_.chunk * 16), p_.k, t_.rows,
+               t_.streamed ? t_.chunk * 16 : round_up(p_.k, 16), t_.unit_rows, t_.unit_columns, t_.ub_load,
+               t_.ub_panel, *unit_, *panel_, to);
   left_ready_->end_write(slot);
 }
 
-void Emitter::load_directly(const Turn& turn, const Expr& slot) {
+void Emitter::load_directly(const Turn& turn, const Expr& slot, const Expr& chunk) {
   const Expr to = slot * t_.left_bytes + t_.l1_left;
-  if (!p_.convolution) {
-    const Expr row = row_tile(turn) * t_.rows;
-    const Expr base = (p_.a_batched ? batch(turn) : Expr(0)) * (p_.m * p_.k * 2);
-    b_.copy(l1(to), gm(left_, base + row * (p_.k * 2)), kBlock,
+  if (!p_.convolution) {  // rows become blocks of 16 columns on the way
+    const Expr row = row_tile(turn) * t_.rows, block = chunk * t_.chunk;
+    b_.copy(l1(to), gm(left_, left_base(turn) + row * (p_.k * 2) + block * kBlock), kBlock,
             {clamp(0, t_.rows, Expr(p_.m) - row), kBlock, p_.k * 2},
-            {p_.k_blocks(), t_.rows * kBlock, kBlock});
+            {clamp(0, t_.streamed ? t_.chunk : p_.k_blocks(), Expr(p_.k_blocks()) - block), t_.rows * kBlock,
+             kBlock});
     return;
   }
   const int64_t map = p_.height * p_.width;
@@ -65,65 +73,69 @@ void Emitter::load_directly(const Turn& turn, const Expr& slot) {
 }
 
 void Emitter::load_map(const Turn& turn, const Expr& slot) {
-  const int64_t map = p_.height * p_.width, P = t_.pixels, units = p_.left_blocks() * t_.pixel_chunks;
-  const int64_t all = t_.window * p_.width;
-  auto unit = [&](const Expr& u) {
+  const int64_t map = p_.height * p_.width, P = t_.pixels, blocks = t_.unit_blocks, channels = 16 * blocks;
+  const int64_t units = up(p_.left_blocks(), blocks) * t_.pixel_chunks;
+  const int64_t all = t_.window * p_.width, es = left_es_;
+  auto load = [&](const Expr& u) {
     const bool single = t_.pixel_chunks == 1;
-    const Expr c1 = single ? u : u / t_.pixel_chunks, chunk = single ? Expr(0) : u % t_.pixel_chunks,
-               s = u % 2;
-    const Expr group_channel = p_.groups == 1 ? Expr(0) : group(turn) * p_.in_group;
-    const Expr valid = clamp(0, 16, Expr(p_.channels) - group_channel - c1 * 16);
-    const int64_t es = left_es_, one = p_.left_blocked ? 16 * es : es;
+    const Expr unit = single ? u : u / t_.pixel_chunks, first = unit * channels,
+               chunk = single ? Expr(0) : u % t_.pixel_chunks, s = u % 2;
+    const Expr channel = (p_.groups == 1 ? Expr(0) : group(turn) * p_.in_group) + first;
+    const Expr valid = clamp(0, channels, Expr(p_.channels) - channel);
+    // A position of a row-major plane is an element, one of a blocked plane 16.
+    const int64_t one = p_.left_blocked ? 16 * es : es;
     const Expr bytes = single ? Expr(all * one) : min(Expr(all * one) - chunk * (P * one), P * one);
     unit_->begin_write(s);
     window(row_tile(turn), [&](const Window& w) {
-      const Expr plane = (batch(turn) * p_.channels + group_channel + c1 * 16) * (map * es);
-      const Expr from = plane + (w.first * p_.width + chunk * P) * one;
+      const Expr from =
+          (batch(turn) * p_.channels + channel) * (map * es) + (w.first * p_.width + chunk * P) * one;
+      const Place to = ub(s * (channels * P * es) + t_.ub_load);
       if (p_.left_blocked)
-        b_.copy(ub(s * (16 * P * es) + t_.ub_load), gm(left_, from), bytes);
+        b_.copy(to, gm(left_, from), bytes,
+                {clamp(0, blocks, Expr(p_.left_blocks()) - unit * blocks), P * one, map * one});
       else
-        b_.copy(ub(s * (16 * P * es) + t_.ub_load), gm(left_, from), bytes, {valid, P * es, map * es});
+        b_.copy(to, gm(left_, from), bytes, {valid, P * es, map * es});
     });
     unit_->end_write(s);
     unit_->begin_read(s);
-    const Expr panel = s * (32 * P) + t_.ub_panel;
-    Expr half = s * (16 * P * es) + t_.ub_load;
-    if (p_.left_blocked) {  // f32: halves go to L1 as they are
+    const Expr panel = s * (channels * 2 * P) + t_.ub_panel;
+    Expr half = s * (channels * P * es) + t_.ub_load;
+    if (p_.left_blocked) {  // f32, which only has to become halves
       panel_->begin_write(s);
-      b_.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(panel), ub(half), 16 * P);
-      unit_->end_read(s);
-      panel_->end_write(s);
-      panel_->begin_read(s);
-      b_.copy(l1(slot * t_.left_bytes + t_.l1_left + c1 * t_.plane + chunk * (32 * P)), ub(panel), 32 * P);
-      panel_->end_read(s);
-      return;
+      b_.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(panel), ub(half), channels * P);
+    } else {
+      if (es == 4) {
+        b_.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(t_.ub_cast), ub(half), channels * P);
+        half = t_.ub_cast;
+      }
+      if (p_.misses_channels()) {
+        // Channels that are not there: zeros, as weights are, so that nothing of an earlier turn is
+        // multiplied. Where they lie depends on the slot, which an address cannot say beside `valid`.
+        const Expr missing = clamp(0, channels, channel + channels - Expr(p_.channels));
+        auto clear_missing = [&](int64_t at) {
+          b_.fill(ub(valid * (P * 2) + at), REGIE_TILE_F16, 0, P, {missing, P * 2});
+        };
+        if (es == 4) {
+          clear_missing(t_.ub_cast);
+        } else {
+          b_.loop(Expr(1) - s, [&](const Expr&) { clear_missing(t_.ub_load); });
+          b_.loop(s, [&](const Expr&) { clear_missing(t_.ub_load + channels * P * 2); });
+        }
+      }
+      panel_->begin_write(s);
+      b_.transpose(ub(panel), ub(half), 32, P * 2, {P / 16, 512, 32}, {blocks, 32 * P, 32 * P});
     }
-    if (es == 4) {
-      b_.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(t_.ub_cast), ub(half), 16 * P);
-      half = t_.ub_cast;
-    }
-    if (p_.channels % 16) {
-      // Channels that are not there: zeros, as weights are, so that nothing of an earlier turn is
-      // multiplied.
-      const Expr missing = clamp(0, 16, c1 * 16 + 16 + group_channel - Expr(p_.channels));
-      for (int64_t r = 0; r < 2 && es == 2; ++r)
-        b_.loop(r == 0 ? Expr(1) - s : s, [&](const Expr&) {
-          b_.fill(ub(valid * (P * 2) + (t_.ub_load + r * 32 * P)), REGIE_TILE_F16, 0, P, {missing, P * 2});
-        });
-      if (es == 4) b_.fill(ub(valid * (P * 2) + t_.ub_cast), REGIE_TILE_F16, 0, P, {missing, P * 2});
-    }
-    panel_->begin_write(s);
-    b_.transpose(ub(panel), ub(half), 32, P * 2, {P / 16, 512, 32});
     unit_->end_read(s);
     panel_->end_write(s);
     panel_->begin_read(s);
-    b_.copy(l1(slot * t_.left_bytes + t_.l1_left + c1 * t_.plane + chunk * (32 * P)), ub(panel), 32 * P);
+    b_.copy(l1(slot * t_.left_bytes + t_.l1_left + first * (t_.plane / 16) + chunk * (32 * P)), ub(panel),
+            32 * P * blocks);
     panel_->end_read(s);
   };
   if (units == 1)
-    unit(0);
+    load(0);
   else
-    b_.loop(units, unit);
+    b_.loop(units, load);
 }
 
 void Emitter::load_panel(uint32_t buffer, int64_t es, const Expr& base, const Expr& r0, int64_t all_rows,

@@ -27,6 +27,12 @@ class Search {
         right_es_(p.bytes_of(p.right_elem)),
         bias_es_(p.bytes_of(p.bias_elem)),
         residual_es_(p.bytes_of(p.residual_elem)) {
+    const int64_t bytes =
+        p.convolution
+            ? p.batch * (p.channels * p.height * p.width * left_es_ +
+                         p.out_channels * p.out_height * p.out_width * es_)
+            : p.batch * (p.m * (p.k * left_es_ + p.n * es_) + (p.constant_b ? 0 : p.k * p.n * right_es_));
+    bytes_ = static_cast<double>(bytes);
     if (auto step = epilogue_activation(p, {})) {
       activation_ = step->op->instructions + step->op->slow * chip.hardware.slow_passes;
       activation_instructions_ = step->op->instructions + step->op->slow;
@@ -35,7 +41,7 @@ class Search {
 
   CubePlan best() {
     const int64_t most_rows =
-        std::min<int64_t>(chip_.sizes.l0c / 2 / kSums * 16, chip_.sizes.l0a / 2 / kFractal * 16);
+        std::min<int64_t>(chip_.sizes.l0c / kSums * 16, chip_.sizes.l0a / 2 / kFractal * 16);
     if (p_.convolution) {
       for (int64_t r = 1; r <= p_.out_height; ++r) {
         if (r > 1 && r * p_.out_width > most_rows) break;
@@ -75,7 +81,8 @@ class Search {
       t.columns = columns;
       t.n_tiles = up(n1, columns);
       const int64_t m1 = t.padded_rows / 16;
-      if (2 * m1 * columns * kSums > chip_.sizes.l0c) break;
+      t.sums_slots = std::min<int64_t>(2, chip_.sizes.l0c / (m1 * columns * kSums));
+      if (t.sums_slots == 0) break;
       t.step = std::min<int64_t>(
           {chip_.sizes.l0a / 2 / (m1 * kFractal), chip_.sizes.l0b / 2 / (columns * kFractal), p_.k_blocks()});
       if (t.step < 1) break;
@@ -101,6 +108,7 @@ class Search {
         t.parts_m = up(row_tiles, t.turns_m);
         // More parts than row tiles would let cores idle: tried as it is, and no more.
         try_memory(t);
+        if (!p_.convolution && p_.constant_b && !p_.transposed_a) try_streamed(t);
       }
     }
   }
@@ -111,17 +119,28 @@ class Search {
     if (p_.convolution) {
       t.window = std::min((t.out_rows - 1) * p_.stride_h + (p_.kernel_h - 1) * p_.dilation_h + 1, p_.height);
       const int64_t all = t.window * p_.width;
-      t.pixels = std::min<int64_t>(round_up(all, 16), chip_.sizes.ub >= (220 << 10) ? 384 : 256);
+      const int64_t most = chip_.sizes.ub >= (220 << 10) ? 384 : 256;  // positions of 16 channels in UB
+      t.pixels = std::min<int64_t>(round_up(all, 16), most);
       t.pixel_chunks = up(all, t.pixels);
       t.pixels = round_up(up(all, t.pixel_chunks), 16);
       t.plane = p_.direct() ? all * kBlock : t.pixel_chunks * t.pixels * kBlock;
-      t.left_bytes = p_.left_blocks() * t.plane;
+      // Small windows: several blocks of channels at a time.
+      const int64_t blocks =
+          t.pixel_chunks == 1 && !p_.direct() ? std::clamp<int64_t>(most / t.pixels, 1, p_.left_blocks()) : 1;
+      t.unit_blocks = up(p_.left_blocks(), up(p_.left_blocks(), blocks));
+      t.left_bytes = round_up(p_.left_blocks(), t.unit_blocks) * t.plane;
     } else {
       const int64_t budget = p_.constant_b ? 8192 : 4096;
-      t.unit_columns = std::min<int64_t>(kb * 16, 256);
-      t.unit_rows = std::clamp<int64_t>(budget / t.unit_columns / 16 * 16, 16, t.rows);
-      while (t.rows % t.unit_rows) t.unit_rows -= 16;
-      t.left_bytes = (p_.direct() ? kb : round_up(kb * 16, t.unit_columns) / 16) * t.rows * kBlock;
+      if (p_.transposed_a) {
+        t.unit_columns = t.rows > 256 ? t.rows / 2 : t.rows;
+        t.unit_rows = std::clamp<int64_t>(budget / t.unit_columns / 16 * 16, 16, kb * 16);
+        t.left_bytes = round_up(kb * 16, t.unit_rows) * t.rows * 2;
+      } else {
+        t.unit_columns = std::min<int64_t>(kb * 16, 256);
+        t.unit_rows = std::clamp<int64_t>(budget / t.unit_columns / 16 * 16, 16, t.rows);
+        while (t.rows % t.unit_rows) t.unit_rows -= 16;
+        t.left_bytes = (p_.direct() ? kb : round_up(kb * 16, t.unit_columns) / 16) * t.rows * kBlock;
+      }
     }
     int64_t left = chip_.sizes.l1;
     for (int64_t slots : {2, 1}) {
@@ -161,6 +180,33 @@ class Search {
         t.right_bytes = t.chunk * block;
       }
     }
+    finish(t);
+  }
+
+  // Both matrices in chunks of k: the largest that leave two of each in L1, and some smaller ones, which fill
+  // sooner.
+  void try_streamed(CubePlan t) {
+    const int64_t kb = p_.k_blocks(), block = t.columns * kFractal;
+    t.streamed = true;
+    while (t.step & (t.step - 1)) t.step &= t.step - 1;
+    const int64_t unit = std::max<int64_t>(16, t.step);
+    const int64_t most = chip_.sizes.l1 / 2 / (t.rows * kBlock + block) / unit * unit;
+    for (int64_t chunk = std::min(most, round_up(kb, unit)); chunk >= unit; chunk = chunk / 2 / unit * unit) {
+      t.chunk = chunk;
+      t.chunks = up(kb, chunk);
+      if (t.chunks == 1) continue;  // then it is one panel
+      t.unit_columns = 256;
+      t.unit_rows = std::clamp<int64_t>(8192 / t.unit_columns / 16 * 16, 16, t.rows);
+      while (t.rows % t.unit_rows) t.unit_rows -= 16;
+      t.left_slots = 2;
+      t.left_bytes = t.rows * chunk * kBlock;
+      t.right_bytes = chunk * block;
+      finish(t);
+    }
+  }
+
+  // Addresses and time of what is cut.
+  void finish(CubePlan t) {
     t.steps = up(t.chunk, t.step);
     Room l1(chip_.sizes.l1);
     t.l1_left = l1.take(t.left_slots * t.left_bytes);
@@ -183,9 +229,10 @@ class Search {
     if (p_.direct()) {
       // Nothing of the left matrix comes by here.
     } else if (p_.convolution) {
-      t.ub_load = ub.take(2 * 16 * t.pixels * left_es_);
-      t.ub_cast = left_es_ == 4 && !p_.left_blocked ? ub.take(16 * t.pixels * 2) : t.ub_load;
-      t.ub_panel = ub.take(2 * 16 * t.pixels * 2);
+      const int64_t unit = 16 * t.pixels * t.unit_blocks;
+      t.ub_load = ub.take(2 * unit * left_es_);
+      t.ub_cast = left_es_ == 4 && !p_.left_blocked ? ub.take(unit * 2) : t.ub_load;
+      t.ub_panel = ub.take(2 * unit * 2);
     } else {
       t.ub_load = ub.take(2 * t.unit_rows * t.unit_columns * left_es_);
       t.ub_panel = ub.take(2 * t.unit_rows * t.unit_columns * 2);
@@ -215,31 +262,48 @@ class Search {
   double cycles(const CubePlan& t) const {
     const auto& h = chip_.hardware;
     const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency, flag = h.flag_cycles;
-    const double read = chip_.read_rate(t.cores()), write = chip_.write_rate(t.cores());
-    const double load_start = h.load_start + h.l2_latency + 2 * flag,
-                 store_start = h.store_start + h.l2_latency + 2 * flag;
+    // Activations lie in the L2 where they fit; weights come from the memory.
+    const double weights = chip_.read_rate(t.cores()), read = chip_.read_rate(t.cores(), bytes_),
+                 write = chip_.write_rate(t.cores(), bytes_);
+    const double load_start = h.load_start + 2 * flag, store_start = h.store_start + 2 * flag;
     auto d = [](int64_t n) { return static_cast<double>(n); };
+    // A matrix comes from the memory once, and from the cache when it is read again; one that the cache does
+    // not hold comes once for all cores that read it together.
+    const auto rate = [&](double first, double unique, double reads, double together) {
+      const double missed = unique <= h.l2_bytes ? 1 / reads : 1 / std::min(reads, together);
+      return 1 / (missed / first + (1 - missed) / h.l2_read);
+    };
+    const double parts_m = d(t.parts_m), parts_n = d(t.parts_n);
+    const double left_rate =
+        p_.convolution
+            ? rate(read, d(p_.batch * p_.channels * p_.height * p_.width * left_es_), parts_n, parts_n)
+            : rate(read, d((p_.a_batched ? p_.batch : 1) * p_.m * p_.k * left_es_),
+                   t.streamed ? d(t.n_tiles) : parts_n, parts_n);
+    const double right_rate = rate(weights, d(p_.groups * p_.k_blocks() * t.n_tiles * t.columns * kFractal),
+                                   parts_m * (t.resident ? 1 : d(t.turns_m)), parts_m);
     PipeCycles left, tile;
     if (p_.direct()) {
-      left[REGIE_TILE_LOAD] = load_start + d(t.left_bytes) / read;
+      left[REGIE_TILE_LOAD] = d(t.streamed ? t.chunks : 1) * load_start +
+                              d(p_.convolution ? t.left_bytes : t.rows * p_.k * 2) / left_rate;
     } else if (p_.convolution) {
-      const double units = d(p_.left_blocks() * t.pixel_chunks), elements = 16 * d(t.pixels);
-      left[REGIE_TILE_LOAD] = units * (load_start + elements * d(left_es_) / read);
+      const double units = d(up(p_.left_blocks(), t.unit_blocks) * t.pixel_chunks),
+                   elements = 16 * d(t.pixels * t.unit_blocks);
+      left[REGIE_TILE_LOAD] = units * (load_start + elements * d(left_es_) / left_rate);
       const double starts = p_.left_blocked ? 1 : 3, bytes = p_.left_blocked || left_es_ == 2 ? 4 : 8;
       left[REGIE_TILE_VECTOR] = units * (starts * h.vector_start + 4 * flag + elements * bytes / lanes);
       left[REGIE_TILE_STORE] = units * (h.store_start + 4 * flag + elements * 2 / h.ub_to_l1);
     } else {
-      add_panel(left, d(t.rows), d(p_.k_blocks() * 16), d(t.unit_rows * t.unit_columns), left_es_, read,
+      add_panel(left, d(t.rows), d(p_.k_blocks() * 16), d(t.unit_rows * t.unit_columns), left_es_, left_rate,
                 lanes);
     }
     const double turns_m = d(t.turns_batch * t.turns_group * t.turns_m), inner = d(t.turns_c * t.turns_n);
-    for (uint32_t i = 0; i < REGIE_TILE_PIPES; ++i) tile[i] = left[i] / inner;
+    for (uint32_t i = 0; i < REGIE_TILE_PIPES; ++i) tile[i] = left[i] / (t.streamed ? 1 : inner);
     const double kb = d(p_.k_blocks()), m1 = d(t.padded_rows / 16), n1 = d(t.columns);
     const double right_memory = kb * n1 * kFractal;
     if (!p_.constant_b)
       add_panel(tile, n1 * 16, kb * 16, d(t.right_unit_rows * t.right_unit_columns), right_es_, read, lanes);
     else if (!t.resident)
-      tile[REGIE_TILE_LOAD] += d(t.chunks) * load_start + right_memory / read;
+      tile[REGIE_TILE_LOAD] += d(t.chunks) * load_start + right_memory / right_rate;
     const double steps = d(t.chunks * t.steps);
     tile[REGIE_TILE_MOVE] += steps * (2 * h.move_start + 2 * flag) + kb * m1 * kFractal / h.l1_to_l0a +
                              kb * n1 * kFractal / h.l1_to_l0b;
@@ -264,8 +328,16 @@ class Search {
     tile[REGIE_TILE_VECTOR] +=
         vector + rounds * ((starts + activation_instructions_) * h.vector_start + 4 * flag);
     tile[REGIE_TILE_STORE] += rounds * store_start + q * d(es_) / write;
-    double all = overlapped(tile, turns_m * inner);
-    if (t.resident) all += load_start + right_memory * d(t.turns_n) / read;
+    double all = overlapped(tile, turns_m * inner) + h.l2_latency;
+    if (t.streamed) {
+      // Chunks overlap, so a tile fills with one of them; in UB the way in of the next tile waits for the way
+      // out.
+      const double turns = turns_m * inner, drain = tile[REGIE_TILE_VECTOR] - left[REGIE_TILE_VECTOR],
+                   fill = (tile.sum() - tile.longest() - drain) / d(t.chunks);
+      all = turns * tile.longest() + fill + drain + (p_.direct() ? 0 : (turns - 1) * (drain + fill));
+    }
+    if (t.sums_slots == 1) all += (turns_m * inner - 1) * tile[REGIE_TILE_VECTOR];
+    if (t.resident) all += load_start + right_memory * d(t.turns_n) / right_rate;
     return all;
   }
 
@@ -274,7 +346,7 @@ class Search {
     const auto& h = chip_.hardware;
     const double units = std::max(1.0, rows * columns / unit),
                  bytes = rows * columns * static_cast<double>(es);
-    to[REGIE_TILE_LOAD] += units * (h.load_start + h.l2_latency + 2 * h.flag_cycles) + bytes / read;
+    to[REGIE_TILE_LOAD] += units * (h.load_start + 2 * h.flag_cycles) + bytes / read;
     to[REGIE_TILE_VECTOR] += units * (h.vector_start + 4 * h.flag_cycles) + bytes / lanes;
     to[REGIE_TILE_STORE] += units * (h.store_start + 4 * h.flag_cycles) + rows * columns * 2 / h.ub_to_l1;
   }
@@ -290,6 +362,7 @@ class Search {
   const Chip& chip_;
   int64_t es_, left_es_, right_es_, bias_es_, residual_es_;
   double activation_ = 0, activation_instructions_ = 0;
+  double bytes_ = 0;  // of left matrix and result
   std::optional<CubePlan> best_;
   std::string nearest_ = "a row of the result is wider than L0C";
   int64_t nearest_bytes_ = 0;

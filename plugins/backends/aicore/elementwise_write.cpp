@@ -45,20 +45,23 @@ class Writer {
     const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency,
                  e = static_cast<double>(t_.elements());
     const int64_t running = t_.part_rows * t_.part_columns;
+    double all = 0;
+    for (uint32_t o : code_.operands) all += static_cast<double>(operand_bytes_[o]);
+    for (uint64_t b : result_bytes_) all += static_cast<double>(b);
     PipeCycles turn;
     for (uint32_t o : code_.operands) {
       const double part = full(o) ? 1 : shape_.strides[o].back() ? 1.0 / static_cast<double>(t_.rows) : 0;
       turn[REGIE_TILE_LOAD] +=
           h.load_start + h.l2_latency +
-          e * part * static_cast<double>(size_of(operand_elem_[o])) / chip_.read_rate(running);
+          e * part * static_cast<double>(size_of(operand_elem_[o])) / chip_.read_rate(running, all);
       if (!full(o) || operand_elem_[o] == REGIE_F16)
         turn[REGIE_TILE_VECTOR] += h.vector_start + e * 4 / lanes;
     }
     turn[REGIE_TILE_VECTOR] += (code_.quick + code_.slow) * h.vector_start +
                                (code_.quick + code_.slow * h.slow_passes) * e * 4 / lanes;
     for (regie_elem elem : result_elem_) {
-      turn[REGIE_TILE_STORE] +=
-          h.store_start + h.l2_latency + e * static_cast<double>(size_of(elem)) / chip_.write_rate(running);
+      turn[REGIE_TILE_STORE] += h.store_start + h.l2_latency +
+                                e * static_cast<double>(size_of(elem)) / chip_.write_rate(running, all);
       if (elem == REGIE_F16) turn[REGIE_TILE_VECTOR] += h.vector_start + e * 4 / lanes;
     }
     for (double& b : turn.busy) b += 4 * h.flag_cycles;

@@ -16,6 +16,7 @@ struct Family {
 };
 constexpr Family kFamilies[] = {
     {"AveragePool", lower_pooling},
+    {"BatchNormalization", lower_batch_normalization},
     {"Concat", lower_blocks},
     {"Conv", lower_convolution},
     {"Expand", lower_move},

@@ -68,6 +68,7 @@ Lowered lower(const Request& request);
 Lowered lower_convolution(const Request& r);
 Lowered lower_product(const Request& r);
 Lowered lower_elementwise(const Request& r);
+Lowered lower_batch_normalization(const Request& r);
 Lowered lower_move(const Request& r);    // Transpose and Expand, by rows
 Lowered lower_blocks(const Request& r);  // Concat, Split, Slice
 Lowered lower_pooling(const Request& r);

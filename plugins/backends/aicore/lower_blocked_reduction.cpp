@@ -39,9 +39,10 @@ double cycles_of(const Reduction& p, const Chip& chip) {
                e = static_cast<double>(p.chunk * kC0);
   double folds = 1;
   for (int64_t n = p.chunk; n > 1; n = up(n, 2)) ++folds;
+  const double all = static_cast<double>(p.blocks * p.positions * kC0 * size_of(p.in));
   PipeCycles turn;
   turn[REGIE_TILE_LOAD] =
-      h.load_start + h.l2_latency + e * static_cast<double>(size_of(p.in)) / chip.read_rate(p.parts);
+      h.load_start + h.l2_latency + e * static_cast<double>(size_of(p.in)) / chip.read_rate(p.parts, all);
   turn[REGIE_TILE_VECTOR] = (folds + 3) * h.vector_start + 2 * e * 4 / lanes;
   for (double& b : turn.busy) b += 4 * h.flag_cycles;
   const double chunks = static_cast<double>(up(p.positions, p.chunk));

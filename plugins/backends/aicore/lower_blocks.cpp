@@ -46,11 +46,12 @@ Cut cut(const Rectangle& x, const Chip& chip) {
 double cycles_of(const Rectangle& x, const Cut& c, const Chip& chip, int64_t es) {
   const auto& h = chip.hardware;
   const double bytes = static_cast<double>(std::min(c.rows, x.rows) * c.columns * es);
+  const double all = 2 * static_cast<double>(x.rows * x.width * es);
   PipeCycles turn;
   turn[REGIE_TILE_LOAD] =
-      h.load_start + h.l2_latency + 2 * h.flag_cycles + bytes / chip.read_rate(c.parts_r * c.parts_c);
+      h.load_start + h.l2_latency + 2 * h.flag_cycles + bytes / chip.read_rate(c.parts_r * c.parts_c, all);
   turn[REGIE_TILE_STORE] =
-      h.store_start + h.l2_latency + 2 * h.flag_cycles + bytes / chip.write_rate(c.parts_r * c.parts_c);
+      h.store_start + h.l2_latency + 2 * h.flag_cycles + bytes / chip.write_rate(c.parts_r * c.parts_c, all);
   return overlapped(turn, static_cast<double>(c.turns_r * c.turns_c));
 }
 

@@ -25,6 +25,7 @@ std::vector<int64_t> key_of(const CubeProblem& p) {
                            p.n,
                            p.k,
                            p.a_batched,
+                           p.transposed_a,
                            p.b_batched,
                            p.transposed_b,
                            p.constant_b,
@@ -68,6 +69,7 @@ Lowered finish(const Request& r, const CubeProblem& p, std::string name, const r
   Lowered out;
   out.name = std::move(name) + " " + std::to_string(plan.rows) + "x" + std::to_string(plan.columns * 16) +
              " on " + std::to_string(plan.cores()) + (plan.cores() == 1 ? " core" : " cores");
+  if (plan.streamed) out.name += ", " + std::to_string(plan.chunks) + " chunks";
   out.cycles = plan.cycles;
   out.write = [p, plan, chip = r.chip, &right] {
     Written w;
@@ -183,14 +185,14 @@ Lowered lower_product(const Request& r) {
   const regie_tensor *c = r.operand(2), *residual = r.operand(3);
   check_elements(r, {&a, &b, c, residual});
   if (a.rank < 2 || b.rank < 2) refuse("a vector as operand");
-  if (r.attrs.integer("transA", 0)) refuse("its left matrix is transposed");
   CubeProblem p;
   p.elem = y.elem;
   p.left_elem = a.elem;
   p.right_elem = b.elem;
   p.transposed_b = r.attrs.integer("transB", 0) != 0;
-  p.k = a.dims[a.rank - 1];
-  p.m = a.dims[a.rank - 2];
+  p.transposed_a = r.attrs.integer("transA", 0) != 0;
+  p.k = a.dims[a.rank - (p.transposed_a ? 2 : 1)];
+  p.m = a.dims[a.rank - (p.transposed_a ? 1 : 2)];
   p.n = b.dims[p.transposed_b ? b.rank - 2 : b.rank - 1];
   if (b.dims[p.transposed_b ? b.rank - 1 : b.rank - 2] != p.k) refuse("the inner dimensions differ");
   const int64_t batch_a = product({a.dims, static_cast<size_t>(a.rank - 2)}),
@@ -198,8 +200,12 @@ Lowered lower_product(const Request& r) {
   p.batch = product(regie::sdk::dims_of(y)) / (p.m * p.n);
   if (batch_b == 1) {
     if (p.batch != batch_a) refuse("the batch dimensions do not fit");
-    p.m *= p.batch;
-    p.batch = 1;
+    if (p.transposed_a) {
+      p.a_batched = p.batch > 1;
+    } else {
+      p.m *= p.batch;
+      p.batch = 1;
+    }
   } else {
     const bool same =
         batch_a == batch_b && a.rank == b.rank && std::equal(a.dims, a.dims + a.rank - 2, b.dims);

@@ -2,8 +2,10 @@
 // that all tensors walk through alike are merged; what is left are rows of contiguous elements, and loops
 // around them. A tile of rows is computed in f32 in UB: registers of the tile's size, given out by last use.
 #include <algorithm>
+#include <cmath>
 
 #include "elementwise.h"
+#include "half.h"
 
 namespace aicore {
 
@@ -92,6 +94,73 @@ Lowered lower_elementwise(const Request& r) {
   if (r.results.size() > 8 || r.operands.size() > 24) refuse("it has too many operands and results");
   Code code = compile_elementwise(r);
   return lowered(r, std::move(code), merge(r));
+}
+
+// With constant statistics: x * s + b, both folded at compile time into the places of scale and bias.
+Lowered lower_batch_normalization(const Request& r) {
+  const regie_tensor &x = r.need(0), &y = r.results[0];
+  if (!is_float(x.elem) || !is_float(y.elem)) refuse("elements other than f32 and f16");
+  if (r.attrs.integer("training_mode", 0)) refuse("it is in training mode");
+  if (x.rank < 2) refuse("it has no axis of channels");
+  std::vector<std::vector<double>> given;
+  for (size_t i = 1; i <= 4; ++i) {
+    const regie_tensor& t = r.need(i);
+    if (!t.data || !is_float(t.elem)) refuse("its scale, bias, mean or variance is not constant");
+    if (regie::sdk::count_of(t) != x.dims[1]) refuse("its scale, bias, mean or variance has another length");
+    given.emplace_back();
+    for (int64_t c = 0; c < x.dims[1]; ++c)
+      given.back().push_back(t.elem == REGIE_F32 ? static_cast<const float*>(t.data)[c]
+                                                 : from_half(static_cast<const uint16_t*>(t.data)[c]));
+  }
+  const double epsilon = r.attrs.number("epsilon", 1e-5);
+  std::vector<float> scale, bias;
+  for (size_t c = 0; c < given[0].size(); ++c) {
+    const double s = given[0][c] / std::sqrt(given[3][c] + epsilon);
+    scale.push_back(static_cast<float>(s));
+    bias.push_back(static_cast<float>(given[1][c] - given[2][c] * s));
+  }
+  std::vector<PackedWeight> weights;
+  for (uint32_t i : {1u, 2u}) {
+    const std::vector<float>& all = i == 1 ? scale : bias;
+    weights.push_back({i,
+                       {reinterpret_cast<const char*>(all.data()), all.size() * sizeof(float)},
+                       "opaque:aicore:folded-normalisation"});
+  }
+  // One element a channel, which broadcasts.
+  std::vector<int64_t> channel_dims(static_cast<size_t>(x.rank), 1);
+  channel_dims[1] = x.dims[1];
+  regie_tensor one = r.need(1);
+  one.elem = REGIE_F32;
+  one.rank = x.rank;
+  one.dims = channel_dims.data();
+  one.bytes = scale.size() * sizeof(float);
+  const regie_tensor operands[] = {x, one, one};
+  Request three = r;
+  three.operands = operands;
+  three.operand_formats.resize(std::min<size_t>(three.operand_formats.size(), 3));
+  Shape s = merge(three);
+  Code code;
+  code.registers = 1;
+  code.quick = 2;
+  code.operands = {0, 1, 2};
+  const Location product{Location::kRegister, 0, 0};
+  auto push = [&](const char* op, Location a, Location b, Location to) {
+    Step step_of;
+    step_of.vector.op = find_vector_op(op);
+    step_of.vector.in.resize(2);
+    step_of.in = {a, b};
+    step_of.out = to;
+    code.steps.push_back(std::move(step_of));
+  };
+  push("Mul", {Location::kOperand, 0, 0}, {Location::kOperand, 0, 1}, product);
+  push("Add", product, {Location::kOperand, 0, 2}, {Location::kResult, 0, 0});
+  Lowered out = lowered(three, std::move(code), std::move(s));
+  out.write = [write = std::move(out.write), weights = std::move(weights)] {
+    Written w = write();
+    w.weights = weights;
+    return w;
+  };
+  return out;
 }
 
 Lowered lower_move(const Request& r) {

@@ -63,15 +63,18 @@ double cycles_of(const Pool& p, const PoolPlan& t, const Chip& chip) {
   const double in = 16 * static_cast<double>(t.pixels), out = 16 * static_cast<double>(t.padded),
                taps = static_cast<double>(p.taps());
   const int64_t running = t.parts_item * t.parts_row;
+  const double all = static_cast<double>(p.batch * p.channels) *
+                     (static_cast<double>(p.height * p.width) * s +
+                      static_cast<double>(p.out_height * p.out_width * p.out_bytes()));
   PipeCycles c;
-  c[REGIE_TILE_LOAD] = h.load_start + h.l2_latency + in * s / chip.read_rate(running);
+  c[REGIE_TILE_LOAD] = h.load_start + h.l2_latency + in * s / chip.read_rate(running, all);
   const double way_in = p.direct() ? 0 : p.blocked || s == 2 ? 4 : 8;
   c[REGIE_TILE_VECTOR] = 4 * h.vector_start + in * way_in / lanes +
                          taps * (h.vector_start + out * (p.average ? 8 : 2) / lanes) +
                          out * (p.blocked ? 4 : 8) / lanes;
   c[REGIE_TILE_MOVE] = h.move_start + taps * out * 2 / h.l1_to_ub;
   c[REGIE_TILE_STORE] = h.store_start * 2 + h.l2_latency + (p.direct() ? 0 : in * 2 / h.ub_to_l1) +
-                        out * static_cast<double>(p.out_bytes()) / chip.write_rate(running);
+                        out * static_cast<double>(p.out_bytes()) / chip.write_rate(running, all);
   for (double& b : c.busy) b += 6 * h.flag_cycles;
   return overlapped(c, static_cast<double>(t.turns_batch * t.turns_item * t.turns_row));
 }

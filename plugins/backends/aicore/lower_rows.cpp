@@ -63,8 +63,11 @@ double rows_cycles(const Rows& p, const RowsCut& c, const Chip& chip) {
   const auto& h = chip.hardware;
   const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency;
   const double e = static_cast<double>(c.rows * c.pitch), s = static_cast<double>(size_of(p.elem));
+  const double out_s = static_cast<double>(p.bytes_of(p.out_elem));
+  const double all = static_cast<double>(p.rows * p.width) * s +
+                     static_cast<double>(p.reduces() ? p.rows : p.rows * p.width) * out_s;
   PipeCycles turn;
-  turn[REGIE_TILE_LOAD] = h.load_start + h.l2_latency + e * s / chip.read_rate(c.parts);
+  turn[REGIE_TILE_LOAD] = h.load_start + h.l2_latency + e * s / chip.read_rate(c.parts, all);
   double passes = 0;
   switch (p.kind) {
     case RowsKind::kSoftmax:
@@ -80,9 +83,9 @@ double rows_cycles(const Rows& p, const RowsCut& c, const Chip& chip) {
   if (p.elem == REGIE_F16) passes += 1;
   if (p.bytes_of(p.out_elem) == 2) passes += 1;
   turn[REGIE_TILE_VECTOR] = passes * e * 4 / lanes + 10 * h.vector_start;
-  turn[REGIE_TILE_STORE] = h.store_start + h.l2_latency +
-                           (p.reduces() ? static_cast<double>(c.rows) : e) *
-                               static_cast<double>(p.bytes_of(p.out_elem)) / chip.write_rate(c.parts);
+  turn[REGIE_TILE_STORE] =
+      h.store_start + h.l2_latency +
+      (p.reduces() ? static_cast<double>(c.rows) : e) * out_s / chip.write_rate(c.parts, all);
   for (double& b : turn.busy) b += 4 * h.flag_cycles;
   return overlapped(turn, static_cast<double>(c.turns));
 }

@@ -33,14 +33,16 @@ double cycles_of(const Reformat& r, const Chip& chip) {
   const auto& h = chip.hardware;
   const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency;
   const double e = static_cast<double>(r.channels * r.pixels);
+  const double all =
+      static_cast<double>(r.planes * r.channels * r.positions * (size_of(r.from) + size_of(r.to)));
   PipeCycles turn;
   const double in = gathers(r) ? e * static_cast<double>(kBlock) : e * static_cast<double>(size_of(r.from));
-  turn[REGIE_TILE_LOAD] = h.load_start + h.l2_latency + in / chip.read_rate(r.cores());
+  turn[REGIE_TILE_LOAD] = h.load_start + h.l2_latency + in / chip.read_rate(r.cores(), all);
   double passes = r.turns_over() && !gathers(r) ? 1 : 0;
   if (r.from != r.to || passes == 0) passes += 1;
   turn[REGIE_TILE_VECTOR] = passes * (h.vector_start + e * 4 / lanes);
   turn[REGIE_TILE_STORE] =
-      h.store_start + h.l2_latency + e * static_cast<double>(size_of(r.to)) / chip.write_rate(r.cores());
+      h.store_start + h.l2_latency + e * static_cast<double>(size_of(r.to)) / chip.write_rate(r.cores(), all);
   for (double& b : turn.busy) b += 4 * h.flag_cycles;
   return overlapped(turn, static_cast<double>(r.plane_turns * r.piece_turns));
 }

@@ -90,6 +90,10 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
       try_kernel(*e, graph, graph->nodes[node], *shapes);
       answer->can = 1;
       e->reason = "plain code on a CPU of the device";
+      if (regie::sdk::reference_alias(e->catcher, *graph, node, 0, 0) == REGIE_ALIAS_VIEW) {
+        answer->cost_ns = 0;
+        e->reason = "nothing runs: its result lies on the bytes of its operand";
+      }
     } catch (const Failure& f) {
       e->reason = f.message;
     }

@@ -21,11 +21,18 @@ struct Timings {
   };
   std::shared_ptr<const TileTask> task;
   std::vector<uint64_t> read_bytes, written_bytes;  // by global buffer, as moved; empty: not timed yet
+  std::vector<double> in_common;                    // readers of a byte, by global buffer
   double flops = 0;
   std::map<std::vector<double>, Timing> by_rates;
 
-  void learn(const TileResult& r) {
+  void learn(const TileResult& r, double cache_bytes) {
     if (!read_bytes.empty() || r.read_bytes.empty()) return;
+    std::vector<bool> beyond;
+    for (const tile::GlobalBuffer& b : task->program().gm)
+      beyond.push_back(static_cast<double>(b.bytes) > cache_bytes);
+    in_common = std::find(beyond.begin(), beyond.end(), true) == beyond.end()
+                    ? std::vector<double>(beyond.size(), 1)
+                    : readers_in_common(task->program(), beyond);
     read_bytes = r.read_bytes;
     written_bytes = r.written_bytes;
     for (const TileCore& c : r.cores) flops += 2.0 * static_cast<double>(c.macs);
@@ -144,7 +151,7 @@ class TileExecutable final : public Executable {
       to.write_rate = h.l2_write;
       to.latency = h.l2_latency;
     }
-    if (t.read_bytes.empty()) t.learn(timed(t, buffers, false));
+    if (t.read_bytes.empty()) t.learn(timed(t, buffers, false), h.l2_bytes);
     std::vector<double> rates;
     for (size_t i = 0; i < program.gm.size(); ++i) {
       const Bytes bytes = buffer(a, program.gm[i]);
@@ -156,7 +163,7 @@ class TileExecutable final : public Executable {
       double missed = 0;
       if (moved > 0) {
         missed = std::min(moved, size - static_cast<double>(cache.hits(bytes.at, used)));
-        if (size > h.l2_bytes) missed = moved;
+        if (size > h.l2_bytes) missed = std::min(moved, std::max(size, moved / t.in_common[i]));
         const double part = missed / moved, slow = std::min(h.l2_read, share);
         buffers[i].read_rate = 1 / ((1 - part) / h.l2_read + part / slow);
         buffers[i].latency = (1 - part) * h.l2_latency + part * h.memory_latency;

@@ -44,6 +44,9 @@ struct TileBuffer {
   double latency = 0;
 };
 
+// How many cores read each byte of a global buffer, on average, of the buffers that are asked for (else 1).
+std::vector<double> readers_in_common(const tile::Program& program, const std::vector<bool>& asked);
+
 struct TileSpan {  // on one pipe of one core, cycles from the start of the task
   double begin, end;
   uint32_t instruction;  // number in the program

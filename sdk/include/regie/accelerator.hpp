@@ -33,7 +33,7 @@ struct Accelerator {
   // the cache or the memory to the first bytes.
   double load_start = 32, move_start = 16, cube_start = 16, vector_start = 16, store_start = 32;
   double flag_cycles = 4, barrier_cycles = 200, l2_latency = 100, memory_latency = 300;
-  double slow_passes = 4;  // of the lanes, that an exponential, a root or a division takes
+  double slow_passes = 1.5;  // of the lanes, that an exponential, a root or a division takes
   // Memory.
   double memory_bytes = 32.0 * (uint64_t{1} << 30), memory_bytes_per_ns = 1024, l2_bytes = 32 << 20;
   // CPUs of the device, and one of them.
@@ -43,10 +43,10 @@ struct Accelerator {
   // Costs of the host: to hand over a task, an event or the whole queue at once; to notice that a wait is over.
   double issue_ns = 5000, event_issue_ns = 1000, sink_launch_ns = 5000, wait_ns = 19000, callback_ns = 10000;
   // Costs of the device: of a task, between two of a stream, and from an event to who waits for it.
-  double dispatch_ns = 150, hardware_start_ns = 50, software_start_ns = 1000, completion_ns = 500, gap_ns = 100,
+  double dispatch_ns = 150, hardware_start_ns = 50, software_start_ns = 2200, completion_ns = 500, gap_ns = 100,
          event_ns = 500;
   // Copies, each way one engine, and inside the device.
-  double copy_start_ns = 3000, copy_in_bytes_per_ns = 24, copy_out_bytes_per_ns = 24, copy_inside_bytes_per_ns = 409.6;
+  double copy_start_ns = 2000, copy_in_bytes_per_ns = 24, copy_out_bytes_per_ns = 24, copy_inside_bytes_per_ns = 409.6;
 
   // What a CPU of the device takes for that much work, once it has begun.
   double aicpu_ns(double flops, double bytes) const {

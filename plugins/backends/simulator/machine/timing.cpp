@@ -117,8 +117,15 @@ double Cost::work(const tile::Concrete& i) const {
   }
 }
 
+double Cost::latency(const tile::Concrete& i) const {
+  if (i.op != REGIE_TILE_OP_COPY || moved(i) == 0) return 0;
+  const uint8_t global = std::max(i.mode[0], i.mode[1]);
+  return global >= REGIE_TILE_GM ? buffers_[global - REGIE_TILE_GM].latency : 0;
+}
+
 void Timeline::begin_segment() {
   pipe_.fill(0);
+  done_.fill(0);
   flag_.fill(0);  // what was set before the barrier is set at its end
   first.fill(0);
   last.fill(0);
@@ -132,11 +139,17 @@ void Timeline::step(const tile::Concrete& i) {
   size_t flag = (size_t{i.mode[0]} * REGIE_TILE_PIPES + i.mode[1]) * REGIE_TILE_FLAGS;
   if (i.op == REGIE_TILE_OP_WAIT) begin = std::max(begin, flag_[flag + static_cast<size_t>(i.arg[0])]);
   double end = begin + cost_.cycles(i, pipe);
-  pipe_[pipe] = end;
   if (i.op == REGIE_TILE_OP_SET || i.op == REGIE_TILE_OP_WAIT) {
-    if (i.op == REGIE_TILE_OP_SET) flag_[flag + static_cast<size_t>(i.arg[0])] = end;
+    pipe_[pipe] = end;
+    // Raised when all before it is done; the pipe does not stand still for it.
+    if (i.op == REGIE_TILE_OP_SET)
+      flag_[flag + static_cast<size_t>(i.arg[0])] = std::max(end, done_[pipe] + end - begin);
     return;
   }
+  done_[pipe] = std::max(done_[pipe], end);
+  // What is under way to or from the memory does not keep the next request waiting.
+  pipe_[pipe] = end - cost_.latency(i);
+  begin = std::max(begin, last[pipe]);
   core.busy[pipe] += end - begin;
   if (last[pipe] == 0) first[pipe] = begin;
   last[pipe] = end;
@@ -149,6 +162,9 @@ void Timeline::step(const tile::Concrete& i) {
   }
 }
 
-double Timeline::end_segment() { return *std::max_element(pipe_.begin(), pipe_.end()); }
+double Timeline::end_segment() {
+  return std::max(*std::max_element(pipe_.begin(), pipe_.end()),
+                  *std::max_element(done_.begin(), done_.end()));
+}
 
 }  // namespace regie::simulator

@@ -16,6 +16,8 @@ class Cost {
   double cycles(const tile::Concrete& instruction, uint32_t pipe) const;
   // Of a copy from or to a global buffer: bytes that move, in blocks.
   static uint64_t moved(const tile::Concrete& copy);
+  // Of these cycles, what the next instruction of the pipe need not wait for.
+  double latency(const tile::Concrete& instruction) const;
 
  private:
   double work(const tile::Concrete& instruction) const;
@@ -41,7 +43,8 @@ class Timeline {
  private:
   const Cost& cost_;
   bool keep_;
-  std::array<double, REGIE_TILE_PIPES> pipe_{};
+  // When it takes the next instruction; when all that it was given is done.
+  std::array<double, REGIE_TILE_PIPES> pipe_{}, done_{};
   std::array<double, REGIE_TILE_PIPES * REGIE_TILE_PIPES * REGIE_TILE_FLAGS> flag_{};
 };
 
