@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "hand_written.h"
 #include "lower.h"
 #include "regie/c/pass.h"
 #include "regie/graph_view.hpp"
@@ -19,6 +20,7 @@ struct regie_engine {
   const regie_host* host;
   aicore::Chip chip;
   aicore::PlanCache plans;
+  aicore::Verdicts verdicts;
   std::string reason;  // of the last answer
 };
 
@@ -48,10 +50,10 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
   return regie::sdk::guard(e->host, [&] {
     *answer = {};
     try {
-      const Lowered l = lower(request_of(*e, graph, node, *shapes));
+      Choice c = choose(request_of(*e, graph, node, *shapes), e->host, e->verdicts);
       answer->can = 1;
-      answer->cost_ns = e->chip.ns(l.cycles);
-      e->reason = l.name;
+      answer->cost_ns = e->chip.ns(c.lowered.cycles);
+      e->reason = std::move(c.reason);
     } catch (const Failure& f) {
       if (f.code != REGIE_UNSUPPORTED) throw;
       e->reason = f.message;
@@ -98,7 +100,7 @@ uint32_t accept_fusion(regie_engine* e, const regie_graph* graph, uint32_t id, r
     if (!tensor(v, results)) return 1;
   const regie_engine_shapes shapes{operands.data(), results.data()};
   try {
-    lower(request_of(*e, graph, id, shapes));
+    choose(request_of(*e, graph, id, shapes), e->host, e->verdicts);
     return 1;
   } catch (const Failure& f) {
     const bool overflows = dynamic_cast<const Overflow*>(&f) != nullptr;
@@ -113,7 +115,8 @@ uint32_t accept_fusion(regie_engine* e, const regie_graph* graph, uint32_t id, r
 
 regie_status compile(regie_engine* e, const regie_engine_compile* request) {
   return regie::sdk::guard(e->host, [&] {
-    const Lowered l = lower(request_of(*e, request->graph, request->node, request->shapes));
+    const Lowered l =
+        choose(request_of(*e, request->graph, request->node, request->shapes), e->host, e->verdicts).lowered;
     const Written w = l.write();
     const std::string blob = regie::tile::encode(w.program);
     std::vector<regie_packed_weight> weights;

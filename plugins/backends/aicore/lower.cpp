@@ -115,6 +115,8 @@ const regie_tensor& Request::need(size_t i) const {
   return *t;
 }
 
+void check_request(const Request& r) { check(r); }
+
 Lowered lower(const Request& r) {
   check(r);
   for (const Family& f : kFamilies)
