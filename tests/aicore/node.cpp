@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <iomanip>
 #include <iostream>
 #include <numeric>
 #include <sstream>
@@ -269,18 +270,29 @@ void Node::build() {
   graph_.region_count = static_cast<uint32_t>(regions_.size());
 }
 
-Lowered Node::lower(const Chip& chip) {
+Request Node::request(const Chip& chip) {
   build();
-  return aicore::lower({chip, plans_, &graph_, nodes_[0], op_, regie::sdk::Attrs(nodes_[0]), operand_tensors_,
-                        result_tensors_, operand_formats_, result_formats_});
+  return {chip,
+          plans_,
+          &graph_,
+          nodes_[0],
+          op_,
+          regie::sdk::Attrs(nodes_[0]),
+          operand_tensors_,
+          result_tensors_,
+          operand_formats_,
+          result_formats_};
+}
+
+Lowered Node::lower(const Chip& chip) { return aicore::lower(request(chip)); }
+
+Choice Node::choose(const Chip& chip, const regie_host* host, Verdicts& verdicts) {
+  return aicore::choose(request(chip), host, verdicts);
 }
 
 uint32_t Node::options(const Chip& chip) {
   take(0);
-  build();
-  wishes_ = wishes_of({chip, plans_, &graph_, nodes_[0], op_, regie::sdk::Attrs(nodes_[0]), operand_tensors_,
-                       result_tensors_, operand_formats_, result_formats_},
-                      Rounding::kAll);
+  wishes_ = wishes_of(request(chip), Rounding::kAll);
   return wishes_.empty() ? 0 : wishes_.back().option;
 }
 
@@ -379,9 +391,10 @@ Chip chip_of_target(const std::string& name) {
     const toml::table& table = *device.as_table();
     if (table["plugin"].value_or(std::string()) != "simulator") continue;
     for (const auto& [key, value] : *table["params"].as_table()) {
+      if (!value.is_number()) continue;
       std::ostringstream text;
-      if (value.is_number()) text << value.value_or(0.0);
-      if (value.is_number()) regie::sdk::read_accelerator_key(name, key.str(), text.str(), &a);
+      text << std::setprecision(17) << value.value_or(0.0);
+      regie::sdk::read_accelerator_key(name, key.str(), text.str(), &a);
     }
     return Chip(a);
   }
