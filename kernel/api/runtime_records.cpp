@@ -22,7 +22,7 @@ Json task_json(const regie_trace_task& t, size_t time) {
   Json j{{"time", time},        {"issue", t.issue_ns}, {"issued", t.issued_ns}, {"free", t.free_ns},
          {"ready", t.ready_ns}, {"event", t.event_ns}, {"begin", t.begin_ns},   {"run", t.run_ns},
          {"ran", t.ran_ns},     {"end", t.end_ns},     {"bytes", t.bytes},      {"far_bytes", t.far_bytes},
-         {"flops", t.flops}};
+         {"flops", t.flops},    {"least", t.least_ns}};
   if (t.lane != REGIE_NONE) j["lane"] = t.lane;
   return j;
 }
@@ -50,12 +50,17 @@ const char* regie_context_device_times(regie_context* context) {
                             {"end", s.end_ns},
                             {"name", s.name}});
       for (const regie_trace_wait& w : r.waits) waits.push_back({{"begin", w.begin_ns}, {"end", w.end_ns}});
+      Json host = Json::array();
+      for (const regie_trace_host& h : r.host)
+        if (const auto at = by_tag.find(h.tag); at != by_tag.end())
+          host.push_back({{"time", at->second}, {"begin", h.begin_ns}, {"end", h.end_ns}});
       streams.push_back({{"device", r.device},
                          {"stream", r.stream},
                          {"lanes", lanes_json(r)},
                          {"tasks", std::move(tasks)},
                          {"slices", std::move(slices)},
-                         {"waits", std::move(waits)}});
+                         {"waits", std::move(waits)},
+                         {"host", std::move(host)}});
     }
     context->device_times =
         Json{{"streams", std::move(streams)}}.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -252,13 +252,13 @@ CacheKey engine_key(const CacheKey& compile, const TargetEngine& engine, const P
   CacheKey key;
   key.add("engine", engine.plugin, "1");  // revision of how requests are described
   for (const auto& [name, value] : engine.params) key.add("engine", engine.plugin + " " + name, value);
-  std::string plugin;
+  std::set<std::string> taking_part;
   for (const Manifest& m : plugins.manifests())
     for (const auto& [kind, name] : m.provides)
-      if (kind == "engine" && name == engine.plugin) plugin = m.name;
+      if ((kind == "engine" && name == engine.plugin) || kind == "op-kernel") taking_part.insert(m.name);
   for (const KeyPart& p : compile.parts()) {
-    const bool own = (p.kind == "plug-in" || p.kind == "version") && p.name == plugin;
-    // The operators' kernels may be asked by an engine, for what it calls them for.
+    // An engine may ask the operators' kernels for what it gives.
+    const bool own = (p.kind == "plug-in" || p.kind == "version") && taking_part.contains(p.name);
     if (own || p.kind == "library" || p.kind == "environment" || p.kind == "cpu" || p.kind == "file")
       key.add(p.kind, p.name, p.value);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 namespace regie::cli {
 
@@ -36,10 +37,11 @@ std::vector<StreamTimes> read_device_times(const char* text) {
     for (const Json& t : s.at("tasks"))
       to.tasks.push_back({t.at("time"), t.at("issue"), t.at("issued"), t.at("free"), t.at("ready"),
                           t.at("event"), t.at("begin"), t.at("run"), t.at("ran"), t.at("end"), t.at("bytes"),
-                          t.at("far_bytes"), t.at("flops"), t.value("lane", int64_t{-1})});
+                          t.at("far_bytes"), t.at("flops"), t.at("least"), t.value("lane", int64_t{-1})});
     for (const Json& p : s.at("slices"))
       to.slices.push_back({p.at("time"), p.at("lane"), p.at("begin"), p.at("end"), p.at("name")});
     for (const Json& w : s.at("waits")) to.waits.push_back({w.at("begin"), w.at("end")});
+    for (const Json& h : s.at("host")) to.host.push_back({h.at("time"), h.at("begin"), h.at("end")});
   }
   return streams;
 }
@@ -54,6 +56,10 @@ std::map<uint32_t, Extent> extents(const std::vector<StreamTimes>& streams) {
       e.end = std::max(e.end, t.end);
     }
     for (const auto& w : s.waits) e.end = std::max(e.end, w.end);
+    for (const auto& h : s.host) {
+      e.begin = std::min(e.begin, h.begin);
+      e.end = std::max(e.end, h.end);
+    }
   }
   return found;
 }
@@ -82,8 +88,11 @@ void DeviceSummaries::add(const Tasks& tasks, const std::vector<regie_task_time>
     devices_[device].name = tasks.devices[device];
     devices_[device].ns += static_cast<double>(e.end - e.begin);
   }
+  std::set<uint32_t> seen;
   for (const StreamTimes& s : streams) {
     if (s.tasks.empty()) continue;
+    if (seen.insert(s.device).second)
+      for (const auto& h : s.host) devices_[s.device].host_work += static_cast<double>(h.end - h.begin);
     Device& d = devices_[s.device];
     Stream& to = d.streams[s.stream];
     for (const auto& w : s.waits) d.host_wait += static_cast<double>(w.end - w.begin);
@@ -102,6 +111,11 @@ void DeviceSummaries::add(const Tasks& tasks, const std::vector<regie_task_time>
         d.launches += 1;
         d.bytes += static_cast<double>(t.bytes);
         d.far_bytes += static_cast<double>(t.far_bytes);
+        d.least += t.least;
+        d.at_work += ns;
+        TimeShares::Share& kernel = d.kernels[info.kernel];
+        kernel.ns += ns;
+        ++kernel.calls;
       }
       if (t.lane >= 0) {
         auto& engine = d.engines[static_cast<size_t>(t.lane)];
@@ -144,6 +158,9 @@ nlohmann::ordered_json DeviceSummaries::json(double runs) const {
                            {"host", s.gap.host / 1e3 / runs},
                            {"event", s.gap.event / 1e3 / runs},
                            {"engine", s.gap.engine / 1e3 / runs}}}});
+    Json kernels = Json::array();
+    for (const auto& [name, share] : ranked(d.kernels))
+      kernels.push_back({{"name", name}, {"tasks", share.calls}, {"us", share.ns / 1e3 / runs}});
     for (const auto& [name, share] : ranked(d.origins))
       origins.push_back({{"name", name}, {"tasks", share.calls}, {"us", share.ns / 1e3 / runs}});
     list.push_back({{"device", d.name},
@@ -156,9 +173,12 @@ nlohmann::ordered_json DeviceSummaries::json(double runs) const {
                     {"task_duration_us", all.tasks > 0 ? d.duration / 1e3 / all.tasks : 0.0},
                     {"task_wait_us", all.tasks > 0 ? all.gap.all() / 1e3 / all.tasks : 0.0},
                     {"host_wait_us", d.host_wait / 1e3 / runs},
+                    {"host_work_us", d.host_work / 1e3 / runs},
+                    {"roofline_share", d.at_work > 0 ? d.least / d.at_work : 0.0},
                     {"engines", std::move(engines)},
                     {"streams", std::move(streams)},
-                    {"by_source", std::move(origins)}});
+                    {"by_source", std::move(origins)},
+                    {"by_kernel", std::move(kernels)}});
   }
   return list;
 }
@@ -167,10 +187,15 @@ std::string DeviceSummaries::text(double runs) const {
   std::string out;
   for (const auto& [number, d] : devices_) {
     const Stream all = d.all();
-    out += line("\nsimulated time of %s\n", d.name.c_str());
-    out += line("  a run      %.3f us: %.0f launches, %.0f copies, %.0f bytes; the host waits %.3f us\n",
-                d.ns / 1e3 / runs, d.launches / runs, d.copies / runs, d.copied_bytes / runs,
-                d.host_wait / 1e3 / runs);
+    out += line("\nsimulated time of %s, by its own clock: not to be added to times of this computer\n",
+                d.name.c_str());
+    out += line("  a run      %.3f us: %.0f launches, %.0f copies of %.0f bytes\n", d.ns / 1e3 / runs,
+                d.launches / runs, d.copies / runs, d.copied_bytes / runs);
+    out += line("  the host   waits %.3f us, computes %.3f us (predicted)\n", d.host_wait / 1e3 / runs,
+                d.host_work / 1e3 / runs);
+    out += line(
+        "  roofline   %.1f %% of the time in launches is the least that their operations and bytes take\n",
+        percent(d.least, d.at_work));
     out += line("  a task     duration %.3f us, wait %.3f us (mean)\n",
                 all.tasks > 0 ? d.duration / 1e3 / all.tasks : 0.0,
                 all.tasks > 0 ? all.gap.all() / 1e3 / all.tasks : 0.0);
@@ -186,7 +211,15 @@ std::string DeviceSummaries::text(double runs) const {
           stream, s.tasks / runs, s.busy / 1e3 / runs, s.gap.launch / 1e3 / runs, s.gap.host / 1e3 / runs,
           s.gap.event / 1e3 / runs, s.gap.engine / 1e3 / runs);
     constexpr size_t kMost = 12;
+    const auto kernels = ranked(d.kernels);
+    out += "  by kernel\n";
+    for (size_t i = 0; i < kernels.size() && i < kMost; ++i)
+      out += line("  %5.1f %%  %12.3f us  x%-5.0f ", percent(kernels[i].second.ns, d.duration),
+                  kernels[i].second.ns / 1e3 / runs, static_cast<double>(kernels[i].second.calls) / runs) +
+             kernels[i].first + "\n";
+    if (kernels.size() > kMost) out += line("  and %zu more\n", kernels.size() - kMost);
     const auto list = ranked(d.origins);
+    out += "  by the framework's operators\n";
     for (size_t i = 0; i < list.size() && i < kMost; ++i)
       out += line("  %5.1f %%  %12.3f us  x%-5.0f ", percent(list[i].second.ns, d.duration),
                   list[i].second.ns / 1e3 / runs, static_cast<double>(list[i].second.calls) / runs) +

@@ -22,7 +22,7 @@ struct StreamTimes {
     size_t time = 0;  // index in the run's task times
     uint64_t issue = 0, issued = 0, free = 0, ready = 0, event = 0, begin = 0, run = 0, ran = 0, end = 0;
     uint64_t bytes = 0, far_bytes = 0;
-    double flops = 0;
+    double flops = 0, least = 0;
     int64_t lane = -1;
   };
   struct Slice {
@@ -33,11 +33,16 @@ struct StreamTimes {
   struct Wait {
     uint64_t begin = 0, end = 0;
   };
+  struct Host {  // what the host computed itself
+    size_t time = 0;
+    uint64_t begin = 0, end = 0;
+  };
   uint32_t device = 0, stream = 0;
   std::vector<Lane> lanes;
   std::vector<Task> tasks;
   std::vector<Slice> slices;
   std::vector<Wait> waits;
+  std::vector<Host> host;  // of the device: the same for all its streams
 };
 
 std::vector<StreamTimes> read_device_times(const char* json);
@@ -80,10 +85,10 @@ class DeviceSummaries {
   struct Device {
     std::string name;
     double ns = 0, launches = 0, copies = 0, copied_bytes = 0, bytes = 0, far_bytes = 0, duration = 0,
-           host_wait = 0;
+           host_wait = 0, host_work = 0, least = 0, at_work = 0;
     std::map<uint32_t, Stream> streams;
     std::map<size_t, std::pair<std::string, double>> engines;  // by lane: busy ns
-    std::map<std::string, TimeShares::Share> origins;
+    std::map<std::string, TimeShares::Share> origins, kernels;
     Stream all() const;  // its streams together
   };
   std::map<uint32_t, Device> devices_;

@@ -37,10 +37,11 @@ Tasks read_tasks(const regie_model* model) {
   return tasks;
 }
 
-void TimeShares::add(const Tasks& tasks, const regie_task_time* times, size_t count) {
+void TimeShares::add(const Tasks& tasks, const regie_task_time* times, size_t count,
+                     const std::set<uint32_t>& simulated) {
   for (size_t i = 0; i < count; ++i) {
     const TaskInfo& info = tasks.of(times[i]);
-    if (info.kind == "if" || info.kind == "loop" || times[i].begin_ns == 0 ||
+    if (simulated.count(info.device) || info.kind == "if" || info.kind == "loop" || times[i].begin_ns == 0 ||
         times[i].end_ns < times[i].begin_ns)
       continue;
     const auto ns = static_cast<double>(times[i].end_ns - times[i].begin_ns);

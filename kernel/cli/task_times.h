@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,9 @@ struct TimeShares {
   };
   Share all, reference;
   std::map<std::string, Share> by_op, by_kernel, reference_by_op;
-  void add(const Tasks& tasks, const regie_task_time* times, size_t count);
+  // `simulated`: devices with clocks of their own, whose times are of another kind and left out.
+  void add(const Tasks& tasks, const regie_task_time* times, size_t count,
+           const std::set<uint32_t>& simulated = {});
   double reference_share() const { return all.ns > 0 ? reference.ns / all.ns : 0; }
 };
 

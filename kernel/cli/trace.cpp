@@ -26,28 +26,29 @@ class Trace {
  public:
   Trace(const Tasks& tasks, const std::vector<ProfiledRun>& runs)
       : tasks_(tasks), zero_(runs.empty() ? 0 : runs.front().begin_ns) {
-    lane_name("process_name", kHost, 0, "host");
-    lane_name("thread_name", kHost, 0, "issues tasks");
     for (const ProfiledRun& run : runs)
       for (const auto& [device, extent] : extents(run.streams)) zeros_.emplace(device, extent.begin);
+    // Beside simulated times, each lane says which clock it is of.
+    const std::string real = zeros_.empty() ? "" : ", real time", own = ", simulated time";
+    lane_name("process_name", kHost, 0, "host" + real);
+    lane_name("thread_name", kHost, 0, "issues tasks" + real);
     for (size_t d = 0; d < tasks.devices.size(); ++d)
-      lane_name(
-          "process_name", pid(static_cast<uint32_t>(d)), 0,
-          "device " + tasks.devices[d] + (own_time(static_cast<uint32_t>(d)) ? ", simulated time" : ""));
+      lane_name("process_name", pid(static_cast<uint32_t>(d)), 0,
+                "device " + tasks.devices[d] + (own_time(static_cast<uint32_t>(d)) ? own : real));
     std::set<std::pair<uint32_t, uint32_t>> streams;
     for (const auto& program : tasks.programs)
       for (const TaskInfo& t : program) streams.emplace(t.device, t.stream);
     for (auto [device, stream] : streams)
       lane_name("thread_name", pid(device), own_time(device) ? kStreams + stream : stream,
-                "stream " + std::to_string(stream));
-    for (const auto& [device, zero] : zeros_) lane_name("thread_name", pid(device), kIssue, "host");
+                "stream " + std::to_string(stream) + (own_time(device) ? own : real));
+    for (const auto& [device, zero] : zeros_) lane_name("thread_name", pid(device), kIssue, "host" + own);
     std::set<std::pair<uint32_t, size_t>> lanes;
     for (const ProfiledRun& run : runs)
       for (const StreamTimes& s : run.streams) {
         const auto name = [&](size_t lane) {
           if (lanes.emplace(s.device, lane).second)
             lane_name("thread_name", pid(s.device), kLanes + static_cast<uint32_t>(lane),
-                      s.lanes.at(lane).name);
+                      s.lanes.at(lane).name + own);
         };
         for (const auto& t : s.tasks)
           if (t.lane >= 0) name(static_cast<size_t>(t.lane));
@@ -92,7 +93,13 @@ class Trace {
                     from->second.second->end - 1, s->device, kStreams + s->stream, t->begin);
       last[{r.program, r.task}] = at;
     }
+    std::set<uint32_t> seen;
     for (const StreamTimes& s : run.streams) {
+      if (seen.insert(s.device).second)
+        for (const auto& h : s.host) {
+          const regie_task_time& r = run.times.at(h.time);
+          own_slice(slice_name(tasks_.of(r)), "host", s.device, kIssue, h.begin, h.end, {{"task", r.task}});
+        }
       for (const auto& w : s.waits)
         own_slice("wait", "wait", s.device, kIssue, w.begin, w.end, {{"stream", s.stream}});
       for (const auto& p : s.slices)

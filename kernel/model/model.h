@@ -155,7 +155,10 @@ struct ModelTask {
   std::string name;       // node, for messages: "node 'conv1' (Op)"
   std::string op;         // its operator, for profiles
   std::vector<std::string> origins;  // framework operators
-  uint64_t step = 0;                 // in the linearised program: the unit of buffer lifetimes
+  // Of a launch on the host beside devices that may have a clock of their own: what its engine predicts. 0:
+  // not so.
+  uint64_t predicted_ns = 0;
+  uint64_t step = 0;  // in the linearised program: the unit of buffer lifetimes
 };
 
 // The weight that the task reads as operand `i`, or REGIE_NONE.

@@ -1,5 +1,6 @@
 // Tasks of a model: in issue order, with what each waits for and where its operands and results lie.
 #include <algorithm>
+#include <cmath>
 
 #include "base/hash.h"
 #include "model/shape_op.h"
@@ -135,6 +136,24 @@ void ModelEmitter::define(regie_dim dim, uint32_t result, uint32_t axis, ModelTa
     task->defines.push_back({static_cast<uint32_t>(*symbol), result, axis});
 }
 
+// What the host's engine takes, for the clocks of other devices; predicted, so that the model is a function
+// of the graph.
+uint64_t ModelEmitter::predict_on_host(uint32_t node) {
+  EngineInstance& e = state_.engines[g_.node(node).engine];
+  if (state_.target.devices.size() < 2 ||
+      state_.target.engines[g_.node(node).engine].device != state_.target.host_device)
+    return 0;
+  const Result<NodeShapes> shapes = NodeShapes::make(state_, node);
+  if (!shapes.ok()) return 0;
+  const regie_engine_shapes s = shapes->get();
+  regie_answer answer{};
+  if (e.table->ask(e.engine, &g_.view(), node, &s, &answer) == REGIE_OK && answer.can &&
+      std::isfinite(answer.cost_ns))
+    return static_cast<uint64_t>(std::llround(std::clamp(answer.cost_ns, 0.0, 1e15)));
+  clear_plugin_failure();
+  return 0;
+}
+
 Result<ModelTask> ModelEmitter::make_task(const ScheduledTask& t) {
   const regie_node& n = g_.node(t.node);
   ModelTask task;
@@ -171,6 +190,7 @@ Result<ModelTask> ModelEmitter::make_task(const ScheduledTask& t) {
   } else {
     const CompiledKernel& k = *state_.kernels[t.node];
     task.kernel = add_kernel(k, task.device);
+    task.predicted_ns = predict_on_host(t.node);
     task.kernel_weights.assign(task.operands.size(), REGIE_NONE);
     for (const PackedWeight& w : k.weights) {
       uint32_t id = add_weight(w.bytes.data(), w.bytes.bytes(), w.layout);

@@ -143,14 +143,16 @@ Status Manager::ask_veto(const Graph& graph, uint32_t node) {
     regie_answer answer{};
     REGIE_TRY(call_plugin("engine '" + e.name + "'",
                           [&] { return e.table->ask(e.engine, &graph.view(), node, &s, &answer); }));
-    if (!answer.can) {
+    if (answer.can && !e.table->accept_fusion) return {};
+    if (!answer.can)
       refusals += (refusals.empty() ? "" : "; ") + e.name + ": " + std::string(view(answer.reason));
-      continue;
-    }
+    // Also of what it cannot take: that is why an engine whose buffers the parts fit, and the whole does not,
+    // objects.
     regie_str reason{};
-    if (!e.table->accept_fusion || e.table->accept_fusion(e.engine, &graph.view(), node, &reason)) return {};
-    return unsupported("engine '" + e.name + "' vetoes it: " + std::string(view(reason)),
-                       graph.describe_node(node));
+    if (e.table->accept_fusion && !e.table->accept_fusion(e.engine, &graph.view(), node, &reason))
+      return unsupported("engine '" + e.name + "' vetoes it: " + std::string(view(reason)),
+                         graph.describe_node(node));
+    if (answer.can) return {};
   }
   // Control flow and copies are the host's own; a node with an inside that nobody can run is not to be made.
   if (graph.node(node).region_count == 0 || is_control_flow(graph.node(node))) return {};

@@ -2,6 +2,7 @@
 // spaces into the graph and the reasons into the ledger.
 #include <algorithm>
 
+#include "base/log.h"
 #include "base/toml.h"
 #include "ir/structural.h"
 #include "passes/compile_state.h"
@@ -134,6 +135,26 @@ Status force_engines(const CompileState& state, std::vector<regie_placement_node
   return {};
 }
 
+// An accelerator that nothing runs on, as its engines want sizes that are numbers, would be a silent
+// fallback.
+void warn_of_open_sizes(const CompileState& state, const Placement& p) {
+  const Target& t = state.target;
+  size_t open = 0;
+  std::string devices;
+  for (size_t i = 0; i < p.nodes.size(); ++i) {
+    if (is_control_flow(state.graph->node(p.nodes[i].node))) continue;
+    if (t.engines[p.engine[i]].device != t.host_device) return;
+    open += state.has_open_types(p.nodes[i].node);
+  }
+  for (size_t d = 0; d < t.devices.size(); ++d)
+    if (d != t.host_device) devices += (devices.empty() ? "'" : ", '") + t.devices[d].name + "'";
+  if (open == 0 || devices.empty()) return;
+  log(REGIE_LOG_WARNING, "place",
+      "nothing runs on " + devices + " of target '" + t.name + "': " + std::to_string(open) + " of " +
+          std::to_string(p.nodes.size()) +
+          " operators have symbolic sizes; fix the inputs' with --shape, such as --shape NAME=1,3,224,224");
+}
+
 // Values live where they are produced; arguments and results of the graph, and everything that control flow
 // hands over, in the host's space. Constants have none: they are uploaded when a model is loaded.
 void set_spaces(CompileState& state) {
@@ -235,6 +256,7 @@ Status run_placer(CompileState& state, const Provider<regie_placer_table>& place
         record.others.push_back(state.engines[e].name + ": " + std::string(view(p.answers[i][e].reason)));
     state.ledger.placements.push_back(std::move(record));
   }
+  warn_of_open_sizes(state, p);
   set_spaces(state);
   return {};
 }

@@ -103,6 +103,7 @@ class Binder {
     s.stream = stream_of(task.device, task.stream);
     s.launch.struct_size = sizeof s.launch;
     s.launch.task = t;
+    s.predicted_ns = task.predicted_ns;
     if (core_.late.task(task)) {
       bound_->late->steps.push_back(std::make_unique<LateStep>());
       s.late = bound_->late->steps.back().get();

@@ -81,7 +81,8 @@ struct Step {
   Transfer condition;  // to `flag`; kLoop: perhaps none
   uint32_t programs[2] = {0, 0};
   std::vector<Transfer> results[2];
-  LateStep* late = nullptr;  // what the run has to find out when it gets here; NULL: nothing
+  LateStep* late = nullptr;   // what the run has to find out when it gets here; NULL: nothing
+  uint64_t predicted_ns = 0;  // of a launch on the host, for the clocks of other devices
   // Written by a run.
   uint64_t fence_value = 0, wait_ns = 0, issue_ns = 0, issued_ns = 0, begin_ns = 0, end_ns = 0;
   bool host_stamps = false;  // begin and end are of the host's clock already

@@ -43,6 +43,7 @@ Status RunState::collect_records() {
                           std::string(slice.name.data, slice.name.size)});
     }
     r.waits.assign(trace.waits, trace.waits + trace.wait_count);
+    r.host.assign(trace.host, trace.host + trace.host_count);
     const int64_t offset = clock_offsets_[s->device];
     for (const regie_trace_task& t : r.tasks) {
       if (t.lane != REGIE_NONE && t.lane >= trace.lane_count)

@@ -106,6 +106,12 @@ Status RunState::issue(Step& step) {
       trace->tag(stream.stream.get(), step.tag = ++tags_);
     step.host_stamps = step.kind == Step::kCopy && !step.tag;
   }
+  if (step.predicted_ns) {
+    if (profiling_) step.tag = ++tags_;
+    for (const auto& device : core_->devices)
+      if (const regie_device_trace_table* trace = device->trace())
+        trace->host_spent(device->handle(), step.predicted_ns, step.tag);
+  }
   regie_status code = REGIE_OK;
   if (step.kind == Step::kLaunch) {
     step.launch.begin_ns = timed ? &step.begin_ns : nullptr;

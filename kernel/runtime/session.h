@@ -70,6 +70,7 @@ struct DeviceRecord {
   };
   std::vector<Slice> slices;
   std::vector<regie_trace_wait> waits;
+  std::vector<regie_trace_host> host;  // of the device
 };
 
 class Context;

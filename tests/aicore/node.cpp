@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <iostream>
+#include <iomanip>
 #include <numeric>
 #include <sstream>
 #include <stdexcept>
@@ -269,18 +269,29 @@ void Node::build() {
   graph_.region_count = static_cast<uint32_t>(regions_.size());
 }
 
-Lowered Node::lower(const Chip& chip) {
+Request Node::request(const Chip& chip) {
   build();
-  return aicore::lower({chip, plans_, &graph_, nodes_[0], op_, regie::sdk::Attrs(nodes_[0]), operand_tensors_,
-                        result_tensors_, operand_formats_, result_formats_});
+  return {chip,
+          plans_,
+          &graph_,
+          nodes_[0],
+          op_,
+          regie::sdk::Attrs(nodes_[0]),
+          operand_tensors_,
+          result_tensors_,
+          operand_formats_,
+          result_formats_};
+}
+
+Lowered Node::lower(const Chip& chip) { return aicore::lower(request(chip)); }
+
+Choice Node::choose(const Chip& chip, const regie_host* host, Verdicts& verdicts) {
+  return aicore::choose(request(chip), host, verdicts);
 }
 
 uint32_t Node::options(const Chip& chip) {
   take(0);
-  build();
-  wishes_ = wishes_of({chip, plans_, &graph_, nodes_[0], op_, regie::sdk::Attrs(nodes_[0]), operand_tensors_,
-                       result_tensors_, operand_formats_, result_formats_},
-                      Rounding::kAll);
+  wishes_ = wishes_of(request(chip), Rounding::kAll);
   return wishes_.empty() ? 0 : wishes_.back().option;
 }
 
@@ -379,9 +390,10 @@ Chip chip_of_target(const std::string& name) {
     const toml::table& table = *device.as_table();
     if (table["plugin"].value_or(std::string()) != "simulator") continue;
     for (const auto& [key, value] : *table["params"].as_table()) {
+      if (!value.is_number()) continue;
       std::ostringstream text;
-      if (value.is_number()) text << value.value_or(0.0);
-      if (value.is_number()) regie::sdk::read_accelerator_key(name, key.str(), text.str(), &a);
+      text << std::setprecision(17) << value.value_or(0.0);
+      regie::sdk::read_accelerator_key(name, key.str(), text.str(), &a);
     }
     return Chip(a);
   }
@@ -403,86 +415,6 @@ Chip small_chip(int64_t cores) {
   a.l0a_bytes = a.l0b_bytes = 8 << 10;
   a.l0c_bytes = 32 << 10;
   return Chip(a);
-}
-
-int64_t shapes(int64_t quick) {
-  const char* given = std::getenv("REGIE_AICORE_SHAPES");
-  return given ? std::atoll(given) : quick;
-}
-
-void for_seeds(int64_t quick, uint64_t first,
-               const std::function<void(uint64_t seed, Random& random)>& body) {
-  const int64_t count = shapes(quick);
-  for (int64_t i = 0; i < count && !testing::Test::HasFailure(); ++i) {
-    const uint64_t seed = first + static_cast<uint64_t>(i);
-    Random random(seed);
-    body(seed, random);
-  }
-}
-
-void expect_close(const std::vector<double>& got, const std::vector<double>& expected, double tolerance,
-                  const std::string& what) {
-  ASSERT_EQ(got.size(), expected.size()) << what;
-  double error = 0, norm = 0, largest = 0, scale = 0;
-  size_t where = 0;
-  for (size_t i = 0; i < got.size(); ++i) {
-    const double d = std::abs(got[i] - expected[i]);
-    error += d * d;
-    norm += expected[i] * expected[i];
-    scale = std::max(scale, std::abs(expected[i]));
-    if (!(d <= largest)) {
-      largest = d;
-      where = i;
-    }
-  }
-  EXPECT_LE(std::sqrt(error), tolerance * std::sqrt(norm) + 1e-30) << what;
-  EXPECT_LE(largest, 4 * tolerance * scale + 1e-30)
-      << what << ": element " << where << " is " << got[where] << " and should be " << expected[where];
-}
-
-namespace {
-
-// Row-major, and in two of the formats that the engine offers: others for each node of a test.
-void run_formats(Node& node, const Chip& chip, const std::vector<double>& expected, double tolerance) {
-  if (auto got = node.run(chip)) expect_close(*got, expected, tolerance, node.name);
-  static uint32_t turn = 0;
-  const uint32_t options = node.options(chip);
-  for (uint32_t i = 0; i < std::min(options, 2u) && !testing::Test::HasFailure(); ++i) {
-    const uint32_t option = 1 + turn++ % options;
-    node.take(option);
-    if (auto got = node.run(chip))
-      expect_close(*got, expected, tolerance, node.name + " in option " + std::to_string(option));
-  }
-}
-
-}  // namespace
-
-void check(Node& node, const Chip& chip, const std::vector<double>& expected, double tolerance) {
-  try {
-    run_formats(node, chip, expected, tolerance);
-  } catch (const regie::sdk::Failure& f) {
-    ADD_FAILURE() << f.message;
-  }
-}
-
-void Tally::check(Node& node, const Chip& chip, const std::vector<double>& expected, double tolerance) {
-  try {
-    run_formats(node, chip, expected, tolerance);
-    ++done_;
-  } catch (const regie::sdk::Failure& f) {
-    EXPECT_EQ(f.code, REGIE_UNSUPPORTED) << f.message;
-    ++refused_;
-    last_ = f.message;
-  }
-}
-
-void Tally::finish(const char* what) const {
-  const double most_refused = std::getenv("REGIE_AICORE_TARGET") ? 0.01 : 0.06;
-  std::cout << what << ": " << done_ << " compared, " << refused_ << " refused";
-  if (refused_) std::cout << ", the last: " << last_;
-  std::cout << std::endl;
-  EXPECT_GT(done_, 0);
-  EXPECT_LE(static_cast<double>(refused_), most_refused * static_cast<double>(done_ + refused_)) << last_;
 }
 
 }  // namespace aicore::test

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "hand_written.h"
 #include "lower.h"
 
 namespace aicore::test {
@@ -48,6 +49,7 @@ class Node {
 
   // What the engine says; throws as it does.
   Lowered lower(const Chip& chip);
+  Choice choose(const Chip& chip, const regie_host* host, Verdicts& verdicts);
   // Verifies and runs the program; adds a failure to the test where the verifier finds a fault. Gives result
   // 0.
   std::optional<std::vector<double>> run(const Chip& chip);
@@ -76,6 +78,7 @@ class Node {
     uint32_t result = 0;
   };
   void build();
+  Request request(const Chip& chip);
   regie_attr& add(const char* name, uint32_t kind);
 
   std::string op_;

@@ -145,5 +145,38 @@ TEST(Documents, OverlayPageWorksAsItIsWritten) {
     EXPECT_FLOAT_EQ(y->as<float>()[i], x[i] * (s[i % 4] * s[i % 4] + b[i % 4]) + b[i % 4]) << i;
 }
 
+// A program written by hand is taken where it is predicted to be quicker, and the model runs without the
+// overlay.
+TEST(Documents, TileOverlayPageWorksAsItIsWritten) {
+  Page page("tile-overlay.md");
+  EXPECT_EQ(page.files, (std::vector<std::string>{"quick/relu.cpp", "quick/CMakeLists.txt", "relu.rg"}));
+  const std::vector<std::vector<int64_t>> dims{{256}, {16, 1024}};
+  const char* inputs[] = {"few", "many"};
+  std::vector<float> x[2];
+  for (size_t t = 0; t < 2; ++t) {
+    const size_t count = t == 0 ? 256 : 16 * 1024;
+    for (size_t i = 0; i < count; ++i) x[t].push_back(static_cast<float>(i * 7919 % 1000) / 250 - 2);
+    const regie_tensor tensor{
+        REGIE_F32, 0, static_cast<int32_t>(dims[t].size()), dims[t].data(), nullptr, x[t].data(), count * 4};
+    ASSERT_TRUE(cli::write_npy(page.scratch.path(std::string(inputs[t]) + ".npy"), tensor).ok());
+  }
+  const ProcessResult r = page.run();
+  ASSERT_EQ(r.exit_code, 0) << r.out << r.err;
+  EXPECT_NE(
+      r.out.find("node 'short' (Relu) on aicore, kernel hand-written relu of few elements (regie.tile/1)"),
+      std::string::npos)
+      << r.out;
+  EXPECT_NE(r.out.find("us; its own: vector Relu, "), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("node 'long' (Relu) on aicore, kernel vector Relu (regie.tile/1)"), std::string::npos)
+      << r.out;
+  EXPECT_NE(r.out.find("us; hand-written relu of few elements: "), std::string::npos) << r.out;
+  for (size_t t = 0; t < 2; ++t) {
+    const auto y = cli::read_npy(page.scratch.path(t == 0 ? "out/a.npy" : "out/b.npy"));
+    ASSERT_TRUE(y.ok()) << y.status().to_string();
+    ASSERT_EQ(y->count(), static_cast<int64_t>(x[t].size()));
+    for (size_t i = 0; i < x[t].size(); ++i) EXPECT_EQ(y->as<float>()[i], std::max(x[t][i], 0.0f)) << i;
+  }
+}
+
 }  // namespace
 }  // namespace regie::test

@@ -104,12 +104,13 @@ def decoded(scores, alphabet):
     return text
 
 
-def main():
-    regie, folder, work = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
-    work.mkdir(parents=True, exist_ok=True)
-    detector, classifier, recogniser = (Network(regie, folder, work, f"ocr_{n}") for n in ("detector", "classifier", "recogniser"))
+def alphabet_of(folder):
     properties = {p.key: p.value for p in onnx.load(folder / "ocr_recogniser.onnx").metadata_props}
-    alphabet = properties["character"].splitlines() + [" "]
+    return properties["character"].splitlines() + [" "]
+
+
+def read_picture(detector, classifier, recogniser, alphabet):
+    """The texts of the lines, from top to bottom, and which of them were turned. The networks are functions of an array."""
     picture = read_pgm(HERE / "picture.pgm")
     height, width = (-(-s // 32) * 32 for s in picture.shape)
     probability = detector(as_input(resized(picture, height, width), (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))[0, 0]
@@ -130,6 +131,14 @@ def main():
             line = line[::-1, ::-1]
         wide = -(-48 * line.shape[1] // line.shape[0])
         texts.append(decoded(recogniser(as_input(resized(line, 48, wide), half, half))[0], alphabet))
+    return texts, turns
+
+
+def main():
+    regie, folder, work = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+    work.mkdir(parents=True, exist_ok=True)
+    networks = [Network(regie, folder, work, f"ocr_{n}") for n in ("detector", "classifier", "recogniser")]
+    texts, turns = read_picture(*networks, alphabet_of(folder))
     print(f"read {texts}, turned {turns}")
     assert texts == printed_lines(), f"the picture says {printed_lines()}"
     assert turns == [False, True], "the second line is upside down"

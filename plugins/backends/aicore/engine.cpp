@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "hand_written.h"
 #include "lower.h"
 #include "reformat.h"
 #include "regie/c/pass.h"
@@ -42,6 +43,7 @@ struct regie_engine {
   aicore::Rounding rounding = aicore::Rounding::kShared;  // before `chip`, which reads it
   aicore::Chip chip;
   aicore::PlanCache plans;
+  aicore::Verdicts verdicts;
   std::vector<regie_tensor> operands, results;  // of the request at hand, as they lie
   std::string reason;                           // of the last answer
 };
@@ -80,10 +82,10 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
   return regie::sdk::guard(e->host, [&] {
     *answer = {};
     try {
-      const Lowered l = lower(request_of(*e, graph, node, *shapes));
+      Choice c = choose(request_of(*e, graph, node, *shapes), e->host, e->verdicts);
       answer->can = 1;
-      answer->cost_ns = e->chip.ns(l.cycles);
-      e->reason = l.name;
+      answer->cost_ns = e->chip.ns(c.lowered.cycles);
+      e->reason = std::move(c.reason);
     } catch (const Failure& f) {
       if (f.code != REGIE_UNSUPPORTED) throw;
       e->reason = f.message;
@@ -99,7 +101,10 @@ uint32_t alias(regie_engine*, const regie_graph*, uint32_t, uint32_t, uint32_t) 
 uint32_t formats(regie_engine* e, const regie_graph* graph, uint32_t node, const regie_engine_shapes* shapes,
                  regie_format_wish* wishes, uint32_t capacity) {
   try {
-    const std::vector<regie_format_wish> all = wishes_of(request_of(*e, graph, node, *shapes), e->rounding);
+    const Request r = request_of(*e, graph, node, *shapes);
+    // A hand-written program is for row-major tensors, and what another format saves is saved from its time.
+    const double quickest = choose(r, e->host, e->verdicts).lowered.cycles;
+    const std::vector<regie_format_wish> all = wishes_of(r, e->rounding, quickest);
     std::copy_n(all.begin(), std::min<size_t>(all.size(), capacity), wishes);
     return static_cast<uint32_t>(all.size());
   } catch (const std::exception&) {
@@ -154,7 +159,7 @@ uint32_t accept_fusion(regie_engine* e, const regie_graph* graph, uint32_t id, r
     if (!tensor(v, results)) return 1;
   const regie_engine_shapes shapes{operands.data(), results.data()};
   try {
-    lower(request_of(*e, graph, id, shapes));
+    choose(request_of(*e, graph, id, shapes), e->host, e->verdicts);
     return 1;
   } catch (const Failure& f) {
     const bool overflows = dynamic_cast<const Overflow*>(&f) != nullptr;
@@ -169,7 +174,8 @@ uint32_t accept_fusion(regie_engine* e, const regie_graph* graph, uint32_t id, r
 
 regie_status compile(regie_engine* e, const regie_engine_compile* request) {
   return regie::sdk::guard(e->host, [&] {
-    const Lowered l = lower(request_of(*e, request->graph, request->node, request->shapes));
+    const Lowered l =
+        choose(request_of(*e, request->graph, request->node, request->shapes), e->host, e->verdicts).lowered;
     const Written w = l.write();
     const std::string blob = regie::tile::encode(w.program);
     std::vector<regie_packed_weight> weights;

@@ -133,6 +133,8 @@ const regie_tensor& Request::need(size_t i) const {
   return *t;
 }
 
+void check_request(const Request& r) { check(r); }
+
 Lowered lower(const Request& r) {
   check(r);
   if (any_blocked(r) && (is_reduction(r.op))) return lower_blocked_reduction(r);

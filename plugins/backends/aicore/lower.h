@@ -63,6 +63,8 @@ struct Request {
 
 // Throws UNSUPPORTED with the reason.
 Lowered lower(const Request& request);
+// The part of it that holds for all programs, whoever wrote them.
+void check_request(const Request& request);
 
 // One function for each family.
 Lowered lower_convolution(const Request& r);

@@ -22,14 +22,15 @@ bool is_move(std::string_view op) {
 
 class Lister {
  public:
-  Lister(const Request& base, Rounding rounding)
-      : r_(base), rounding_(rounding), free_(rounding != Rounding::kNothing) {}
+  Lister(const Request& base, Rounding rounding, std::optional<double> quickest)
+      : r_(base), rounding_(rounding), free_(rounding != Rounding::kNothing), quickest_(quickest) {}
 
   std::vector<regie_format_wish> run() {
     const std::string_view op = r_.op;
     if (op == "regie.Reformat" || r_.results.empty() || r_.results[0].elem == REGIE_ELEM_UNKNOWN) return {};
     base_ = cycles({}, {});
     if (!base_) return {};
+    if (quickest_) base_ = std::min(*base_, *quickest_);
     if (op == "Conv" || op == "regie.FusedConv")
       convolution();
     else if (is_product(op))
@@ -243,7 +244,7 @@ class Lister {
   const Request& r_;
   Rounding rounding_;
   bool free_;
-  std::optional<double> base_;
+  std::optional<double> quickest_, base_;
   uint32_t options_ = 0;
   std::vector<regie_format_wish> wishes_;
 };
@@ -257,8 +258,9 @@ bool takes_blocks(std::string_view op) {
   return std::find(std::begin(kNone), std::end(kNone), op) == std::end(kNone);
 }
 
-std::vector<regie_format_wish> wishes_of(const Request& base, Rounding rounding) {
-  return Lister(base, rounding).run();
+std::vector<regie_format_wish> wishes_of(const Request& base, Rounding rounding,
+                                         std::optional<double> quickest) {
+  return Lister(base, rounding, quickest).run();
 }
 
 std::vector<regie_tensor> stored(std::span<const regie_tensor> tensors,

@@ -2,6 +2,7 @@
 // results may lie in is lowered and priced as `ask` prices the row-major one.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "lower.h"
@@ -9,7 +10,9 @@
 namespace aicore {
 
 // `base` is the node with all row-major; its tensors are those of the graph.
-std::vector<regie_format_wish> wishes_of(const Request& base, Rounding rounding);
+// `quickest` is what it takes row-major where that is by another program than the engine's own.
+std::vector<regie_format_wish> wishes_of(const Request& base, Rounding rounding,
+                                         std::optional<double> quickest = std::nullopt);
 
 // The tensors as they lie in these formats: elements of f16 where they are halves.
 std::vector<regie_tensor> stored(std::span<const regie_tensor> tensors,

@@ -89,6 +89,13 @@ Issue Clock::waited(Ns since, Ns until) {
   return {since, host_};
 }
 
+Issue Clock::spend(Ns ns) {
+  const Ns since = host_;
+  host_ += ns;
+  advance(host_);
+  return {since, host_};
+}
+
 Issue Clock::wait_stream(uint32_t stream) {
   const Ns since = host_;
   settle();

@@ -82,6 +82,8 @@ class Clock {
   // The host waits; how long. The stream's work, or the signal, must have been pushed.
   Issue wait_stream(uint32_t stream);
   Issue wait_fence(uint32_t fence, uint64_t value);
+  // The host is busy with things of its own.
+  Issue spend(Ns ns);
   Ns now() const { return host_; }
 
  private:

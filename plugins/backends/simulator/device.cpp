@@ -313,8 +313,13 @@ uint64_t now(regie_device* device) {
 
 void record(regie_stream* s, uint32_t on) {
   std::lock_guard lock(s->device->mutex);
+  // A second record of all streams begins anew, with the first of them.
+  if (on && s->record.on) s->device->host_work.clear();
   s->record = {};
   s->record.on = on != 0;
+  const auto& all = s->device->streams;
+  if (std::none_of(all.begin(), all.end(), [](const auto& other) { return other.second->record.on; }))
+    s->device->host_work.clear();
 }
 void tag(regie_stream* s, uint64_t tag) {
   std::lock_guard lock(s->device->mutex);
@@ -333,7 +338,18 @@ regie_status collect(regie_stream* s, regie_trace* trace) {
   trace->tasks = r.tasks.data();
   trace->slices = r.slices.data();
   trace->waits = r.waits.data();
+  trace->host_count = s->device->host_work.size();
+  trace->host = s->device->host_work.data();
   return REGIE_OK;
+}
+void host_spent(regie_device* device, uint64_t ns, uint64_t tag) {
+  std::lock_guard lock(device->mutex);
+  const Issue spent = device->clock.spend(ns);
+  for (const auto& [number, s] : device->streams)
+    if (s->record.on) {
+      device->host_work.push_back({tag, spent.begin, spent.end});
+      break;
+    }
 }
 
 constexpr regie_device_info kDevices[] = {
@@ -377,5 +393,6 @@ extern const regie_device_trace_table trace_table = {
     kDevices,
     record,
     tag,
-    collect};
+    collect,
+    host_spent};
 }  // namespace regie::simulator

@@ -69,12 +69,14 @@ class AicpuRun final : public Executable {
     need.run_ns = h.aicpu_ns(work_.flops, work_.bytes());
     need.after = whole(h.completion_ns);
     const auto capacity = static_cast<uint64_t>(h.l2_bytes);
-    return [need, capacity, flops = work_.flops](const LaunchArguments& a, Cache& cache, Traffic* traffic) {
+    return [need, capacity, flops = work_.flops, flops_per_ns = h.aicpu_flops_per_ns](
+               const LaunchArguments& a, Cache& cache, Traffic* traffic) {
       Need now = need;
       for (const auto* list : {&a.operands, &a.results})
         for (const Bytes& b : *list) traffic->bytes += b.size;
       traffic->far_bytes = move_through(a, capacity, cache);
       traffic->flops = flops;
+      traffic->flops_per_ns = flops_per_ns;
       now.far_bytes = static_cast<double>(traffic->far_bytes);
       return now;
     };

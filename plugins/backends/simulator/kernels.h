@@ -39,7 +39,7 @@ struct Part {
 struct Traffic {
   bool want_parts = false;
   uint64_t bytes = 0, far_bytes = 0;
-  double flops = 0;
+  double flops = 0, flops_per_ns = 0;  // what the engine could do at most
   std::vector<Part> parts;
 };
 

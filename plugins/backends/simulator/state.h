@@ -74,6 +74,7 @@ struct regie_device {
   regie::simulator::Cache cache;
   regie::simulator::Accesses accesses;
   regie::simulator::Knowledge host_knows;
+  std::vector<regie_trace_host> host_work;  // while a stream is recorded
   uint64_t used = 0;
   std::map<uint32_t, regie_stream*> streams;  // by the clock's number
   std::map<uint32_t, uint64_t> counts;        // of streams that are gone: who gets their number counts on

@@ -55,6 +55,9 @@ class Simulated final : public Task {
     r.bytes = traffic.bytes;
     r.far_bytes = traffic.far_bytes;
     r.flops = traffic.flops;
+    const double memory = stream_.device->settings.hardware.memory_bytes_per_ns;
+    r.least_ns = std::max(traffic.flops_per_ns > 0 ? traffic.flops / traffic.flops_per_ns : 0,
+                          static_cast<double>(traffic.far_bytes) / memory);
     stream_.record.tasks.push_back(r);
     // Who shares the memory with others takes longer: its parts alike.
     const double stretch = alone_ns_ > 0 ? static_cast<double>(t.ran - t.run) / alone_ns_ : 1;

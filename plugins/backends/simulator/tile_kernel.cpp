@@ -190,6 +190,7 @@ class TileExecutable final : public Executable {
     }
     if (traffic->want_parts) traffic->parts = timing.parts;
     traffic->flops = t.flops;
+    traffic->flops_per_ns = h.core_count * 2 * 16 * 16 * 16 * ghz;
     Need need;
     need.before = whole(h.dispatch_ns + h.hardware_start_ns + h.software_start_ns);
     need.run_ns = timing.ns;

@@ -39,6 +39,7 @@ typedef struct regie_trace_task {
   uint64_t bytes;     /* read and written, or copied */
   uint64_t far_bytes; /* of these, what came from or went to the memory behind the caches */
   double flops;       /* multiplications and additions that the operator takes; 0: not known */
+  double least_ns;    /* that the device could take for these flops and far bytes at its full rates */
 } regie_trace_task;
 
 /* What a part of an engine did, within a task. */
@@ -55,6 +56,12 @@ typedef struct regie_trace_wait {
   uint64_t begin_ns, end_ns;
 } regie_trace_wait;
 
+/* The host computed something itself. */
+typedef struct regie_trace_host {
+  uint64_t tag;
+  uint64_t begin_ns, end_ns;
+} regie_trace_host;
+
 /* Of one stream, in order. Lives until the next call for this stream. */
 typedef struct regie_trace {
   uint32_t struct_size;
@@ -64,6 +71,8 @@ typedef struct regie_trace {
   const regie_trace_task* tasks;
   const regie_trace_slice* slices;
   const regie_trace_wait* waits;
+  uint64_t host_count;
+  const regie_trace_host* host; /* of the device, since any of its streams was first recorded */
 } regie_trace;
 
 typedef struct regie_device_trace_table {
@@ -77,6 +86,9 @@ typedef struct regie_device_trace_table {
   void (*tag)(regie_stream* stream, uint64_t tag);
   /* What has ended since `record`; to be called when the stream has been waited for. */
   regie_status (*collect)(regie_stream* stream, regie_trace* trace);
+  /* The host, which hands work over, was busy with other things for so long: what a device with a clock of
+   * its own cannot see. `tag`: of that work; 0: none. */
+  void (*host_spent)(regie_device* device, uint64_t ns, uint64_t tag);
 } regie_device_trace_table;
 
 #ifdef __cplusplus

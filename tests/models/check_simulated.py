@@ -1,0 +1,286 @@
+"""Compares networks on the simulated accelerators with ONNX Runtime in f32 that was given the same halves.
+
+    check_simulated.py REGIE FOLDER WORK [NAME...] [--target ascend910a-sim]...
+
+NAMEs are networks (FOLDER/NAME.onnx), `digits` or `ocr`; all of them if none is named, on all four targets if none is named. Prints a
+line each and a table; exits 1 if a bound is missed.
+
+  a network  inputs and weights are rounded to halves, in a copy of the model. At every tensor that the graph for the target still
+             has, relative errors in the Euclidean norm (integers: equal). Of its own operators, ONNX Runtime given the operands that
+             the target had, as halves: at most 5e-3. From the inputs on: at most 5e-3 as well, or, where that is more, ALLOWED times
+             what ONNX Runtime itself is off when nothing but the operands of its products are rounded to halves ("halves" below):
+             networks of random weights make more of each error in the next layer, and no device of halves is better than that.
+  digits     the model of tests/models/digits: of its 360 images at least 97 % read right, and the scores by the bound above
+  ocr        the text of tests/models/ocr/picture.pgm, read by detector, classifier and recogniser, all on the target
+"""
+import argparse
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import numpy_helper
+
+import check_ocr
+from check_models import VALUE, file_names, run, with_outputs
+from inputs import input_options, random_inputs
+
+HERE = pathlib.Path(__file__).resolve().parent
+TARGETS = ("ascend310-sim", "ascend310p3-sim", "ascend910a-sim", "ascend910b3-sim")
+BOUND = 5e-3
+ALLOWED = 2.5
+
+
+def printed_text(height, width, part, mean=(0.5, 0.5, 0.5), deviation=(0.5, 0.5, 0.5)):
+    """The upper part of the picture of tests/models/ocr: trained networks get what they were trained for, the others noise."""
+    picture = check_ocr.read_pgm(HERE / "ocr/picture.pgm")
+    return check_ocr.as_input(check_ocr.resized(picture[:int(len(picture) * part)], height, width), mean, deviation)
+
+
+NETWORKS = {
+    "resnet50": {},
+    "mobilenet_v2": {},
+    "bert_base": {},
+    "ocr_detector": {"x": printed_text(320, 480, 1, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))},
+    "ocr_classifier": {"x": printed_text(48, 192, 0.5)},
+    "ocr_recogniser": {"x": printed_text(48, 320, 0.5)},
+}
+
+
+def halves(array):
+    """As halves hold it; what is beyond them stays (variances of a normalisation, which no product has as an operand)."""
+    with np.errstate(over="ignore"):
+        narrow = array.astype(np.float16).astype(np.float32)
+    return np.where(np.isfinite(narrow), narrow, array)
+
+
+def rounded(model):
+    """A copy whose weights are halves. Single numbers stay: they are parameters of formulas, as an epsilon is."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    weights = list(copy.graph.initializer)
+    weights += [a.t for n in copy.graph.node if n.op_type == "Constant" for a in n.attribute if a.name == "value"]
+    for tensor in weights:
+        if tensor.data_type == onnx.TensorProto.FLOAT:
+            array = numpy_helper.to_array(tensor)
+            if array.size > 1:
+                tensor.CopyFrom(numpy_helper.from_array(halves(array), tensor.name))
+    return copy
+
+
+def products_of_halves(model):
+    """A copy that rounds the operands of products and convolutions, and computes all else in f32."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    del copy.graph.node[:]
+    constant = {i.name for i in model.graph.initializer}
+    cast = onnx.helper.make_node
+    for node in model.graph.node:
+        own = copy.graph.node.add()
+        own.CopyFrom(node)
+        if node.op_type not in ("Conv", "ConvTranspose", "Gemm", "MatMul"):
+            continue
+        copy.graph.node.pop()
+        for i, name in enumerate(node.input[:2]):
+            if name not in constant:
+                half, single = f"{node.output[0]} half {i}", f"{node.output[0]} single {i}"
+                copy.graph.node.append(cast("Cast", [name], [half], to=onnx.TensorProto.FLOAT16))
+                copy.graph.node.append(cast("Cast", [half], [single], to=onnx.TensorProto.FLOAT))
+                own.input[i] = single
+        copy.graph.node.append(own)
+    return copy
+
+
+def session_of(path):
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def error_of(got, want):
+    """Relative, in the Euclidean norm; infinite where shapes, types, or values that are not finite differ."""
+    if got.dtype != want.dtype or got.shape != want.shape:
+        return np.inf
+    if want.dtype.kind != "f":
+        return 0.0 if np.array_equal(got, want) else np.inf
+    got, want = got.astype(np.float64), want.astype(np.float64)
+    finite = np.isfinite(want)
+    if not np.array_equal(got[~finite], want[~finite], equal_nan=True) or not np.isfinite(got[finite]).all():
+        return np.inf
+    norm, difference = np.linalg.norm(want[finite]), np.linalg.norm((got - want)[finite])
+    return difference / norm if norm else (0.0 if difference == 0 else np.inf)
+
+
+class Network:
+    """A network whose inputs and weights are halves, and what ONNX Runtime makes of them."""
+
+    def __init__(self, regie, path, work, given):
+        self.regie, self.work = regie, work
+        work.mkdir(parents=True, exist_ok=True)
+        self.model = rounded(onnx.load(path))
+        inputs = given or random_inputs(self.model, 7, lambda name, dims: dims)
+        inputs = {name: halves(a) if a.dtype == np.float32 else a for name, a in inputs.items()}
+        self.input_options = input_options(inputs, work)
+        self.shape_options = [o for name, a in inputs.items() for o in ("--shape", f"{name}={','.join(map(str, a.shape))}")]
+        self.path = work / "rounded.onnx"
+        onnx.save(self.model, self.path)
+        self.tensors = [o for n in self.model.graph.node if n.op_type != "Constant" for o in n.output if o]
+        self.expected = dict(zip(self.tensors, self.run(with_outputs(self.model, self.tensors), self.tensors, inputs)))
+        floor = dict(zip(self.tensors, self.run(with_outputs(products_of_halves(self.model), self.tensors), self.tensors, inputs)))
+        self.floor = {name: error_of(floor[name], self.expected[name]) for name in self.tensors}
+        self.inputs = inputs
+
+    def run(self, model, names, inputs):
+        path = self.work / "reference.onnx"
+        onnx.save(model, path)
+        try:
+            return session_of(path).run(names, inputs)
+        finally:
+            path.unlink()
+
+    def own_errors(self, got):
+        """Of each tensor, against ONNX Runtime with the operands that its operators had on the target."""
+        model = onnx.ModelProto()
+        model.CopyFrom(self.model)
+        for node in model.graph.node:
+            for i, name in enumerate(node.output):
+                if name in got:
+                    node.output[i] = name + " of its own"
+        del model.graph.output[:]
+        feeds = dict(self.inputs)
+        for name, array in got.items():
+            feeds[name] = halves(array) if array.dtype == np.float32 else array
+            kind = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+            model.graph.input.append(onnx.helper.make_tensor_value_info(name, kind, array.shape))
+            model.graph.output.append(onnx.ValueInfoProto(name=name + " of its own"))
+        own = self.run(model, [name + " of its own" for name in got], feeds)
+        return {name: error_of(array, own[i]) for i, (name, array) in enumerate(got.items())}
+
+    def survivors(self, target):
+        """The tensors of the model that the graph for the target has, and how many of its operators run where."""
+        dump = self.work / "dump"
+        shutil.rmtree(dump, ignore_errors=True)
+        words = run([self.regie, "compile", self.path, "-o", "/dev/null", "--target", target, *self.shape_options, "--dump", dump])
+        left = set()
+        for line in sorted(dump.iterdir())[-1].read_text().splitlines():
+            if re.match(r"  %", line):
+                for quoted, plain in VALUE.findall(line.split(" = ")[0]):
+                    left.add(quoted.replace('\\"', '"').replace("\\\\", "\\") or plain)
+        engines = {name: int(count) for count, name in re.findall(r"(\d+) operators? on (\w+)", words)}
+        return [t for t in self.tensors if t in left], engines
+
+    def check(self, target):
+        names, engines = self.survivors(target)
+        tapped, out = self.work / "tapped.onnx", self.work / "out"
+        onnx.save(with_outputs(self.model, names), tapped)
+        shutil.rmtree(out, ignore_errors=True)
+        run([self.regie, "run", tapped, *self.input_options, *self.shape_options, "--target", target, "--output-dir", out])
+        got = {name: np.load(out / file) for name, file in file_names(names).items()}
+        shutil.rmtree(out)
+        if not got or not engines.get("aicore"):
+            return ["nothing was compared, or nothing ran on the AI Cores"], ["-"] * 5
+        errors = {name: error_of(array, self.expected[name]) for name, array in got.items()}
+        own = self.own_errors(got)
+        problems = [f"{name}: {error:.2e} from the inputs on, {self.floor[name]:.2e} for its operands being halves"
+                    for name, error in errors.items() if not error <= max(BOUND, ALLOWED * self.floor[name])]
+        problems += [f"{name}: {error:.2e} of its own" for name, error in own.items() if not error <= BOUND]
+        above = sum(error > BOUND for error in errors.values())
+        outputs = [o.name for o in self.model.graph.output if o.name in errors]
+        return problems, [f"{engines['aicore']} of {sum(engines.values())}", str(len(got)), f"{max(own.values()):.1e}",
+                          f"{max(errors.values()):.1e}, {above} above 5e-3", f"{max(self.floor[name] for name in got):.1e}",
+                          f"{max(errors[o] for o in outputs):.1e}" if outputs else "-"]
+
+
+def check_digits(regie, work, target):
+    folder = HERE / "digits"
+    images, labels = np.load(folder / "images.npy"), np.load(folder / "labels.npy")
+    path, out = work / "digits.onnx", work / "out"
+    model = rounded(onnx.load(folder / "digits.onnx"))
+    onnx.save(model, path)
+    run([regie, "run", path, "--input", f"x={folder / 'images.npy'}", "--shape", f"x={','.join(map(str, images.shape))}", "--target", target,
+         "--output-dir", out])
+    scores = np.load(out / "scores.npy")
+    error = error_of(scores, session_of(path).run(["scores"], {"x": images})[0])
+    right = float((scores.argmax(axis=1) == labels).mean())
+    problems = ([] if right >= 0.97 else [f"{right:.1%} right"]) + ([] if error <= BOUND else [f"scores: {error:.2e}"])
+    return problems, [f"{right:.1%} of {len(labels)} images right, scores {error:.1e}"]
+
+
+class OcrNetwork:
+    """One of the three, compiled for the target and the size of each input that comes."""
+
+    def __init__(self, regie, folder, work, target, name):
+        self.regie, self.work, self.target, self.path = regie, work, target, folder / f"{name}.onnx"
+        model = onnx.load(self.path)
+        self.input, self.output = model.graph.input[0].name, model.graph.output[0].name
+
+    def __call__(self, x):
+        np.save(self.work / "x.npy", x)
+        run([self.regie, "run", self.path, "--target", self.target, "--shape", f"{self.input}={','.join(map(str, x.shape))}", "--input",
+             f"{self.input}={self.work}/x.npy", "--output-dir", self.work / "out"])
+        return np.load(self.work / "out" / f"{self.output.replace('/', '_')}.npy")
+
+
+def check_text(regie, folder, work, target):
+    networks = [OcrNetwork(regie, folder, work, target, f"ocr_{n}") for n in ("detector", "classifier", "recogniser")]
+    texts, turns = check_ocr.read_picture(*networks, check_ocr.alphabet_of(folder))
+    expected = check_ocr.printed_lines()
+    problems = [] if texts == expected and turns == [False, True] else [f"read {texts}, turned {turns}; must be {expected}"]
+    return problems, [f"read {texts}"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("regie")
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("work", type=pathlib.Path)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--target", action="append", help="may be repeated; default: all four")
+    options = parser.parse_args()
+    names, targets = options.names or [*NETWORKS, "digits", "ocr"], options.target or TARGETS
+    for name in names:
+        if name not in NETWORKS and name not in ("digits", "ocr"):
+            parser.error(f"unknown network '{name}'; known: {', '.join([*NETWORKS, 'digits', 'ocr'])}")
+    rows, failed = [], 0
+    for name in names:
+        work = options.work / name
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        network = Network(options.regie, options.folder / f"{name}.onnx", work, NETWORKS[name]) if name in NETWORKS else None
+        for target in targets:
+            begin = time.monotonic()
+            try:
+                if network:
+                    problems, words = network.check(target)
+                elif name == "digits":
+                    problems, words = check_digits(options.regie, work, target)
+                else:
+                    problems, words = check_text(options.regie, options.folder, work, target)
+            except (RuntimeError, subprocess.TimeoutExpired) as error:
+                problems, words = [str(error)], ["-"]
+            for problem in problems[:20]:
+                print(f"{name} on {target}: {problem}")
+            failed += bool(problems)
+            rows.append((name, target, "ok" if not problems else f"{len(problems)} wrong", words))
+            print(f"{name} on {target}: {rows[-1][2]}, {'; '.join(words)}, {time.monotonic() - begin:.1f} s", flush=True)
+        shutil.rmtree(work)
+    print("\n| network | target | | operators on AI Cores | tensors | of its own | from the inputs on | halves | outputs |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for name, target, verdict, words in rows:
+        if name in NETWORKS:
+            print("| " + " | ".join([name, target, verdict, *words]) + " |")
+    print()
+    for name, target, verdict, words in rows:
+        if name not in NETWORKS:
+            print(f"{name} on {target}: {verdict}, {words[0]}")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
