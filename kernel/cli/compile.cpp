@@ -37,11 +37,13 @@ void print_memory(const Json& report) {
       line("memory", m["space"].get<std::string>() + ": " + count_of(n, "buffer") +
                          " whose size only the run tells, found in memory of the context");
     if (m["buffers"].get<uint64_t>() == 0) continue;
+    const auto bound = m.value("one_stream_lower_bound_bytes", uint64_t{0});
+    const std::string one = bound ? "; with one stream a device " + grouped(bound) + " live at most" : "";
     line("memory", m["space"].get<std::string>() + ": peak " + grouped(m["arena_bytes"]) +
                        " bytes, lower bound " + grouped(m["lower_bound_bytes"]) +
                        (m["proven_optimal"].get<bool>() ? " (optimal)" : "") + "; " +
                        count_of(m["buffers"], "buffer") + " of " + grouped(m["sum_of_tensors_bytes"]) +
-                       " bytes in all");
+                       " bytes in all" + one);
   }
 }
 

@@ -119,9 +119,13 @@ struct CompileState {
   // are guesses: engines answer for them without trying.
   std::set<uint32_t> untried;
   std::vector<std::optional<CompiledKernel>> kernels;  // by node
+  bool one_stream = false;                             // a device, whatever the target has
   std::vector<RegionSchedule> schedule;                // by region
+  std::vector<RegionSchedule> schedule_before;  // with one stream a device, if it has several; else empty
   std::vector<PlannedBuffer> buffers;
   std::vector<uint32_t> buffer_of_value;  // by value: index into buffers, REGIE_NONE
+
+  bool several_streams() const;  // of one device are in use
 
   // Engines of the target as views for the graph; opens the plug-ins.
   // Placements that the graph came with are looked up by name.

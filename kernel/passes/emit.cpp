@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "ir/structural.h"
+#include "passes/schedule_problem.h"
 
 namespace regie {
 
@@ -90,7 +91,14 @@ Status ModelEmitter::emit_identity() {
     m.options.emplace_back("size " + name, std::to_string(value));
   for (const auto& o : state_.options.settings) m.options.push_back(o);
   m.source_digest = Hasher().text(state_.portable_graph).hex();
-  for (const TargetDevice& d : state_.target.devices) m.devices.push_back({d.name, d.plugin, d.params});
+  for (const TargetDevice& d : state_.target.devices) {
+    ModelDevice device{d.name, d.plugin, d.params};
+    // A device that nobody has told how many streams there may be is told now.
+    const size_t streams = device_streams_[m.devices.size()].size();
+    if (streams > 1 && device_limit(d, "streams") == 0)
+      device.params.emplace_back("streams", std::to_string(streams));
+    m.devices.push_back(std::move(device));
+  }
   for (uint32_t i = 0; i < g_.region(0).arg_count; ++i) {
     const regie_value& v = g_.value(g_.region(0).args[i]);
     if (v.type.container != REGIE_TENSOR)
@@ -199,9 +207,17 @@ Status ModelEmitter::emit_outputs() {
   return {};
 }
 
+void ModelEmitter::find_streams() {
+  device_streams_.resize(state_.target.devices.size());
+  for (const RegionSchedule& s : state_.schedule)
+    for (const ScheduledTask& t : s.tasks)
+      device_streams_[state_.target.engines[g_.node(t.node).engine].device].insert(t.stream);
+}
+
 Result<std::shared_ptr<Model>> ModelEmitter::emit() {
   Model& m = *model_;
   find_views();
+  find_streams();
   reserve_weights();
   REGIE_TRY(emit_identity());
   REGIE_TRY(emit_symbols());

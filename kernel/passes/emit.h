@@ -51,10 +51,7 @@ class ModelEmitter {
   Status check_symbols_readable();
   uint64_t predict_on_host(uint32_t node);
   uint32_t add_kernel(const CompiledKernel& k, uint32_t device);
-  // A view's task does nothing: its result lies on its operand's bytes.
-  bool skipped(uint32_t node);
-  Result<bool> no_task(uint32_t node) const;
-  bool lies_in(uint32_t value, uint32_t whole) const;
+  void find_streams();
 
   CompileState& state_;
   const Graph& g_;
@@ -66,10 +63,11 @@ class ModelEmitter {
   std::map<std::pair<regie_elem, std::vector<ModelDim>>, uint32_t> types_;
   std::map<std::pair<uint32_t, std::string>, uint32_t> kernels_;  // {device, content digest}
   std::map<uint32_t, uint32_t> weight_of_value_;
-  std::map<uint32_t, uint32_t> output_of_value_;  // storage written in place
-  std::set<uint32_t> defined_;                    // symbols that tasks make known
-  std::set<uint32_t> views_;                      // nodes that no task runs
-  std::vector<uint32_t> seen_as_;                 // by value: another one that has the same bytes, or itself
+  std::map<uint32_t, uint32_t> output_of_value_;    // storage written in place
+  std::set<uint32_t> defined_;                      // symbols that tasks make known
+  std::set<uint32_t> views_;                        // nodes that no task runs
+  std::vector<std::set<uint32_t>> device_streams_;  // by device: those in use
+  std::vector<uint32_t> seen_as_;  // by value: another one that has the same bytes, or itself
 };
 
 }  // namespace regie

@@ -6,6 +6,7 @@
 #include "model/shape_op.h"
 #include "passes/emit.h"
 #include "passes/region_types.h"
+#include "passes/schedule_problem.h"
 #include "ir/structural.h"
 #include "regie/c/engine.h"
 #include "regie/c/pass.h"
@@ -80,7 +81,7 @@ void ModelEmitter::find_views() {
   for_each_task_node(g_, [&](uint32_t id) {
     const regie_node& n = g_.node(id);
     if (is_control_flow(n) || is_copy(n)) return;
-    const bool never_run = skipped(id);
+    const bool never_run = is_view_node(state_, id);
     if (never_run) views_.insert(id);
     const EngineInstance& e = state_.engines[n.engine];
     for (uint32_t r = 0; r < n.result_count; ++r) {
@@ -94,40 +95,6 @@ void ModelEmitter::find_views() {
       }
     }
   });
-}
-
-// Does the value lie in the bytes of `whole`, by whatever way?
-bool ModelEmitter::lies_in(uint32_t value, uint32_t whole) const {
-  while (value != whole && g_.value(value).alias_of != REGIE_NONE) value = g_.value(value).alias_of;
-  return value == whole;
-}
-
-bool ModelEmitter::skipped(uint32_t node) {
-  const regie_node& n = g_.node(node);
-  if (is_control_flow(n) || is_copy(n) || n.result_count == 0) return false;
-  EngineInstance& e = state_.engines[n.engine];
-  auto may_view = [&](uint32_t r, uint32_t o) {
-    return e.table->alias(e.engine, &g_.view(), node, r, o) == REGIE_ALIAS_VIEW;
-  };
-  for (uint32_t r = 0; r < n.result_count; ++r) {
-    if (n.results[r] == REGIE_NONE) continue;
-    const regie_value& v = g_.value(n.results[r]);
-    bool viewed = false, joined = n.operand_count > 0;
-    for (uint32_t o = 0; o < n.operand_count && !viewed; ++o)
-      viewed = v.alias_of != REGIE_NONE && n.operands[o] == v.alias_of && may_view(r, o);
-    // All operands were made in the result's bytes.
-    for (uint32_t o = 0; o < n.operand_count && joined && !viewed; ++o)
-      joined = n.operands[o] != REGIE_NONE && lies_in(n.operands[o], v.id) && may_view(r, o);
-    if (!viewed && !joined) return false;
-  }
-  return true;
-}
-
-// A view whose shape the run has to tell is a task all the same.
-Result<bool> ModelEmitter::no_task(uint32_t node) const {
-  if (!views_.count(node)) return false;
-  REGIE_ASSIGN(const std::vector<PluginOpSet::LateDim> late, state_.ops->late_dims(g_, node));
-  return late.empty();
 }
 
 uint32_t ModelEmitter::add_kernel(const CompiledKernel& k, uint32_t device) {
@@ -192,7 +159,9 @@ Result<ModelTask> ModelEmitter::make_task(const ScheduledTask& t) {
   ModelTask task;
   task.device = state_.target.engines[n.engine].device;
   task.stream = t.stream;
-  task.threads = state_.options.threads;
+  // Streams of one device share the width that there is.
+  const auto streams = static_cast<uint32_t>(device_streams_[task.device].size());
+  task.threads = std::max(1u, state_.options.threads / std::max(1u, streams));
   task.step = t.step;
   task.name = g_.describe_node(t.node);
   task.op = view(n.op);
@@ -265,7 +234,7 @@ Status ModelEmitter::emit_region(uint32_t region, ModelProgram* program) {
     for (uint32_t w : t.waits) waits.insert(waits.end(), ends[w].begin(), ends[w].end());
     std::sort(waits.begin(), waits.end());
     waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
-    REGIE_ASSIGN(const bool idle, no_task(t.node));
+    REGIE_ASSIGN(const bool idle, runs_nothing(state_, t.node));
     if (idle) {
       ends[i] = waits;
       if (stream.last != REGIE_NONE) ends[i].push_back(stream.last);

@@ -57,13 +57,15 @@ void write(JsonWriter& j, const PlacementRecord& p) {
 }
 
 void write(JsonWriter& j, const MemoryRecord& m) {
-  j.open_object()
-      .member("space", m.space)
+  j.open_object();
+  if (m.one_stream_bound) j.member("one_stream_lower_bound_bytes", m.one_stream_bound);
+  j.member("space", m.space)
       .member("arena_bytes", m.peak)
       .member("late_buffers", m.late_buffers)
       .member("lower_bound_bytes", m.lower_bound)
       .member("sum_of_tensors_bytes", m.sum_of_tensors)
       .member("buffers", m.buffers)
+      .member("unordered_pairs", m.unordered_pairs)
       .member("proven_optimal", m.proven_optimal)
       .member("peak_step", m.peak_step)
       .strings("held_by", m.holders)
@@ -162,6 +164,10 @@ std::string Ledger::to_json(bool times) const {
       .member("streams", streams)
       .member("events", events.size())
       .strings("event_reasons", events);
+  if (predicted_ns > 0)
+    j.member("event_ids", event_ids)
+        .member("predicted_ns", predicted_ns)
+        .member("predicted_one_stream_ns", one_stream_ns);
   write_counts(j, "counts", counts);
   write_list(j, "notes", details);
   if (times)

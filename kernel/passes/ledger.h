@@ -45,6 +45,8 @@ struct MemoryRecord {
   std::string space;
   uint64_t peak = 0, lower_bound = 0, sum_of_tensors = 0;
   uint32_t buffers = 0, late_buffers = 0;  // late: of sizes that only the run tells, outside of the arena
+  uint32_t unordered_pairs = 0;   // of buffers whose lives are apart, and whose tasks no event orders
+  uint64_t one_stream_bound = 0;  // live bytes at most with one stream a device; 0: it is no other schedule
   bool proven_optimal = false;
   uint64_t peak_step = 0;
   std::vector<std::string> holders;  // who is live at the peak, greatest first
@@ -69,7 +71,11 @@ class Ledger {
   std::vector<RuleRecord> rules;
   std::vector<PlacementRecord> placements;
   std::vector<MemoryRecord> memory;
-  std::vector<std::string> events;         // "'conv1' -> 'copy': other device"
+  std::vector<std::string> events;  // "'conv1' -> 'copy': other device"
+  // By the scheduler: of a run, and of one with one stream a device; 0: it said nothing. Events that there
+  // are at once.
+  double predicted_ns = 0, one_stream_ns = 0;
+  uint32_t event_ids = 0;
   std::map<std::string, uint64_t> counts;  // "<pass>/<kind>"
   std::vector<LedgerDetail> details;       // the first kDetailsPerKind of each "<pass>/<kind>"
   uint32_t operators_imported = 0, operators_final = 0, tasks = 0, streams = 0;

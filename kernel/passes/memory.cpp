@@ -5,6 +5,11 @@
 // touch its memory space is known to come after its last use. On one stream that is the next step; across
 // streams it follows from the waits. So two streams share bytes only where the schedule orders them.
 //
+// That is more than is needed: two buffers may share bytes if each task that touches the one has ended before
+// any that touches the other starts. So with several streams, where all tasks are in one region and all sizes
+// are numbers, a buffer lives from the first to the last step that touches it, and those that time would let
+// share bytes and the schedule does not are named to the planner (apart.h).
+//
 // What an iteration of a Loop reads of outside is read again by the next one: it lives to the Loop's end,
 // whatever its last reader in the order of steps. What is carried and what is collected lives from before the
 // first iteration on.
@@ -12,9 +17,11 @@
 #include <map>
 
 #include "model/packing_check.h"
+#include "passes/apart.h"
 #include "passes/compile_state.h"
 #include "ir/structural.h"
 #include "passes/late_symbols.h"
+#include "passes/schedule_problem.h"
 
 namespace regie {
 
@@ -28,6 +35,7 @@ class Timeline {
     propagate();
   }
   uint64_t steps() const { return steps_; }
+  size_t streams() const { return streams_; }
   // First step from which on all streams that touch `space` come after what happened at `step`.
   uint64_t released(uint64_t step, uint32_t space) const {
     uint32_t task = task_at_[step];
@@ -49,10 +57,9 @@ class Timeline {
   };
   void collect();
   void propagate();
-  uint32_t stream_of(uint32_t node) {
-    uint32_t device = state_.target.engines[g_.node(node).engine].device;
-    return stream_ids_
-        .emplace(std::pair{device, g_.node(node).stream}, static_cast<uint32_t>(stream_ids_.size()))
+  uint32_t stream_of(const ScheduledTask& t) {
+    uint32_t device = state_.target.engines[g_.node(t.node).engine].device;
+    return stream_ids_.emplace(std::pair{device, t.stream}, static_cast<uint32_t>(stream_ids_.size()))
         .first->second;
   }
 
@@ -74,14 +81,14 @@ void Timeline::collect() {
     const RegionSchedule& s = state_.schedule[r];
     for (uint32_t i = 0; i < s.tasks.size(); ++i) at.push_back({s.tasks[i].step, {r, i}});
     steps_ = std::max(steps_, s.end_step + 1);
-    for (const ScheduledTask& t : s.tasks) stream_of(t.node);
+    for (const ScheduledTask& t : s.tasks) stream_of(t);
   }
   std::sort(at.begin(), at.end());
   task_at_.assign(steps_, REGIE_NONE);
   for (auto& [step, place] : at) {
     task_at_[step] = static_cast<uint32_t>(tasks_.size());
     const ScheduledTask& t = state_.schedule[place.first].tasks[place.second];
-    Task task{step, stream_of(t.node), 0, is_control_flow(g_.node(t.node)), {}};
+    Task task{step, stream_of(t), 0, is_control_flow(g_.node(t.node)), {}};
     for (uint32_t w : t.waits) task.waits.push_back(task_at_[state_.schedule[place.first].tasks[w].step]);
     handed_over_[state_.schedule[place.first].end_step].push_back(task_at_[step]);
     tasks_.push_back(std::move(task));
@@ -154,6 +161,10 @@ class Builder {
  public:
   explicit Builder(CompileState& state) : state_(state), g_(*state.graph), time_(state) {}
 
+  size_t streams() const { return time_.streams(); }
+  // By buffer: the steps that touch it.
+  const std::vector<std::vector<uint64_t>>& touched() const { return touched_; }
+
   Status build() {
     state_.buffers.clear();
     state_.buffer_of_value.assign(g_.value_count(), REGIE_NONE);
@@ -169,6 +180,9 @@ class Builder {
  private:
   Status visit(const ScheduledTask& t) {
     const regie_node& n = g_.node(t.node);
+    // What runs nothing touches nothing.
+    REGIE_ASSIGN(const bool idle, runs_nothing(state_, t.node));
+    if (idle) return {};
     for (uint32_t v : g_.operands(t.node))
       if (v != REGIE_NONE) REGIE_TRY(touch(v, t.step, n.region));
     for (uint32_t v : g_.results(t.node)) {
@@ -199,6 +213,7 @@ class Builder {
       b.lower = t.step;
       b.upper = time_.released(t.step, b.space);
       state_.buffers.push_back(b);
+      touched_.push_back({t.step});
     }
     return {};
   }
@@ -224,7 +239,9 @@ class Builder {
       b.lower = first;
       REGIE_TRY(set_size(root, &b));
       state_.buffers.push_back(b);
+      touched_.emplace_back();
     }
+    touched_[index].push_back(step);
     PlannedBuffer& b = state_.buffers[index];
     b.lower = std::min(b.lower, first);
     b.upper = std::max(b.upper, time_.released(step, b.space));
@@ -256,6 +273,7 @@ class Builder {
   CompileState& state_;
   const Graph& g_;
   Timeline time_;
+  std::vector<std::vector<uint64_t>> touched_;
 };
 
 std::string buffer_name(const CompileState& state, const PlannedBuffer& b) {
@@ -285,18 +303,45 @@ void describe_peak(const CompileState& state, const std::vector<uint32_t>& membe
                               std::to_string(state.buffers[holders[i]].size) + " bytes");
 }
 
+// By space: what is alive at most with one stream a device, if the schedule has more.
+Result<std::vector<uint64_t>> one_stream_bounds(CompileState& state) {
+  std::vector<uint64_t> bounds(state.target.devices.size(), 0);
+  if (state.schedule_before.empty()) return bounds;
+  std::swap(state.schedule, state.schedule_before);
+  Builder builder(state);
+  const Status built = builder.build();
+  if (built.ok() && builder.streams() > 1) tighten_lives(state, builder.touched());
+  std::swap(state.schedule, state.schedule_before);
+  REGIE_TRY(built);
+  for (uint32_t space = 0; space < bounds.size(); ++space) {
+    const uint64_t alignment = state.target.devices[state.target.device_of(space)].alignment;
+    std::vector<uint32_t> members;
+    for (uint32_t b = 0; b < state.buffers.size(); ++b)
+      if (state.buffers[b].space == space && state.buffers[b].size) members.push_back(b);
+    MemoryRecord record;
+    if (!members.empty()) describe_peak(state, members, alignment, &record);
+    bounds[space] = record.lower_bound;
+  }
+  return bounds;
+}
+
 }  // namespace
 
 Status run_memory_planner(CompileState& state, const Provider<regie_memory_table>& planner,
                           const regie_config* options) {
   REGIE_TRY(compile_kernels(state));
-  REGIE_TRY(Builder(state).build());
+  REGIE_ASSIGN(const std::vector<uint64_t> one_stream, one_stream_bounds(state));
+  Builder builder(state);
+  REGIE_TRY(builder.build());
+  std::vector<std::pair<uint32_t, uint32_t>> apart;
+  if (builder.streams() > 1) apart = tighten_lives(state, builder.touched());
   for (uint32_t space = 0; space < state.target.devices.size(); ++space) {
     MemoryRecord record;
     const TargetDevice& device = state.target.devices[state.target.device_of(space)];
     record.space = device.name;
     std::vector<uint32_t> members;
     std::vector<regie_memory_buffer> problem_buffers;
+    std::vector<uint32_t> index(state.buffers.size(), REGIE_NONE);
     for (uint32_t i = 0; i < state.buffers.size(); ++i) {
       PlannedBuffer& b = state.buffers[i];
       if (b.space != space) continue;
@@ -304,6 +349,7 @@ Status run_memory_planner(CompileState& state, const Provider<regie_memory_table
       record.late_buffers += b.late;
       record.sum_of_tensors += b.size;
       if (b.size == 0) continue;  // takes no room wherever it is
+      index[i] = static_cast<uint32_t>(members.size());
       members.push_back(i);
       problem_buffers.push_back({b.lower, b.upper, b.size, REGIE_OFFSET_FREE, b.alignment, 0, 0});
     }
@@ -315,6 +361,12 @@ Status run_memory_planner(CompileState& state, const Provider<regie_memory_table
       problem.buffer_count = members.size();
       problem.buffers = problem_buffers.data();
       problem.capacity = UINT64_MAX;
+      std::vector<regie_memory_conflict> conflicts;
+      for (const auto& [a, b] : apart)
+        if (index[a] != REGIE_NONE && index[b] != REGIE_NONE) conflicts.push_back({index[a], index[b]});
+      problem.conflict_count = conflicts.size();
+      problem.conflicts = conflicts.data();
+      record.unordered_pairs = static_cast<uint32_t>(conflicts.size());
       std::vector<uint64_t> offsets(members.size());
       REGIE_TRY(call_plugin("memory planner of plug-in " + planner.manifest->name, [&] {
         return planner.table->plan(planner.index, host_table(), options, &problem, offsets.data(), &answer);
@@ -331,6 +383,7 @@ Status run_memory_planner(CompileState& state, const Provider<regie_memory_table
     }
     record.peak = (answer.peak + device.alignment - 1) / device.alignment *
                   device.alignment;  // as the bound counts sizes
+    record.one_stream_bound = one_stream[space];
     record.proven_optimal = members.empty() || answer.proven_optimal != 0;
     state.ledger.memory.push_back(std::move(record));
   }

@@ -404,18 +404,33 @@ Status Manager::fit_limit(const Pipeline& pipeline) {
   record.name = "recompute";
   record.operators_before = state_.graph->live_node_count();
   LimitActions actions;
-  actions.apply = [&](Edit& edit) -> Status {
-    REGIE_TRY(apply(edit, step, &record).status());
+  const auto take_aliases_away = [&] {
     Graph& g = *state_.graph;
     for (uint32_t v = 0; v < g.value_count(); ++v)
       if (g.live_value(v) && g.value(v).alias_of != REGIE_NONE) g.set_alias(v, REGIE_NONE, 0);
+  };
+  actions.apply = [&](Edit& edit) -> Status {
+    REGIE_TRY(apply(edit, step, &record).status());
+    take_aliases_away();
     return {};
   };
   actions.plan_again = [&] {
     state_.ledger.memory.clear();
-    state_.ledger.events.clear();
+    state_.schedule.clear();
     return run_stages(pipeline, first);
   };
+  // What runs side by side is alive side by side.
+  uint64_t arenas = 0;
+  for (const MemoryRecord& m : state_.ledger.memory) arenas += m.peak;
+  if (state_.options.memory_limit && arenas > state_.options.memory_limit && state_.several_streams() &&
+      !state_.aliases_given) {
+    state_.one_stream = true;
+    take_aliases_away();
+    REGIE_TRY(actions.plan_again());
+    state_.ledger.note("schedule", "", "stream",
+                       "one stream a device: with several the plan takes " + std::to_string(arenas) +
+                           " bytes, above the memory limit");
+  }
   Status fitted = fit_memory_limit(state_, actions);
   record.operators_after = state_.graph->live_node_count();
   if (record.patches) state_.ledger.stages.push_back(std::move(record));

@@ -153,6 +153,22 @@ Status read_force(const TomlTable& t, Pipeline* p) {
   return {};
 }
 
+// [short-names] streams = "schedule-on-streams.streams"
+Status read_short_names(TomlTable& doc, Pipeline* p) {
+  auto value = doc.find("short-names");
+  if (!value) return {};
+  REGIE_ASSIGN(TomlTable t, value->as_table());
+  for (const std::string& key : t.keys()) {
+    REGIE_ASSIGN(std::string option, t.find(key)->as_string());
+    if (key.find('.') != std::string::npos || option.find('.') == std::string::npos)
+      return invalid_input("[short-names] gives a word without a dot to an option, name = \"pass.option\"",
+                           t.find(key)->where());
+    std::erase_if(p->short_names, [&](const auto& n) { return n.first == key; });
+    p->short_names.emplace_back(key, std::move(option));
+  }
+  return {};
+}
+
 Status choose(const std::vector<std::pair<std::string, std::string>>& settings, Pipeline* p) {
   for (Stage& stage : p->stages)
     for (PassUse& use : stage.passes) {
@@ -191,6 +207,7 @@ Result<Pipeline> load(const PluginHost& host, std::string_view name, std::vector
   REGIE_TRY(for_each_table(doc, "stage", [&](const TomlTable& t) { return read_stage(t, &p); }));
   REGIE_TRY(for_each_table(doc, "insert", [&](const TomlTable& t) { return read_insert(t, &p); }));
   REGIE_TRY(for_each_table(doc, "force", [&](const TomlTable& t) { return read_force(t, &p); }));
+  REGIE_TRY(read_short_names(doc, &p));
   REGIE_TRY(doc.finish());
   if (p.stages.empty()) return invalid_input("the pipeline has no stage", path);
   return p;
@@ -207,6 +224,7 @@ std::string canonical_text(const Pipeline& p) {
       text += "\n";
     }
   }
+  for (const auto& [name, option] : p.short_names) text += "short " + name + "=" + option + "\n";
   for (const ForcedEngine& f : p.forced)
     text += "force " + f.engine + " node=" + f.node + " operator=" + f.op + "\n";
   return text;

@@ -40,7 +40,8 @@ struct Pipeline {
   std::vector<Stage> stages;
   std::vector<std::string> choices;  // names of them
   std::vector<ForcedEngine> forced;
-  std::string digest_text;  // canonical text: part of a model's identity
+  std::vector<std::pair<std::string, std::string>> short_names;  // {"streams", "schedule-on-streams.streams"}
+  std::string digest_text;                                       // canonical text: part of a model's identity
 };
 
 // `name_or_path`: a name in configs/pipelines or a path that ends in .toml. Follows `extends` (cycles are an

@@ -71,6 +71,19 @@ std::vector<std::vector<uint32_t>> dependencies(const CompileState& state,
   return after;
 }
 
+// In program order; after another scheduler, in the one that it gave.
+std::vector<uint32_t> nodes_of(const CompileState& state, uint32_t region,
+                               const std::vector<ScheduledTask>& before) {
+  const Graph& g = *state.graph;
+  std::vector<uint32_t> nodes, ordered;
+  for (uint32_t n = g.region(region).first; n != REGIE_NONE; n = g.node(n).next) nodes.push_back(n);
+  for (const ScheduledTask& t : before) ordered.push_back(t.node);
+  std::vector<uint32_t> same = ordered, all = nodes;
+  std::sort(same.begin(), same.end());
+  std::sort(all.begin(), all.end());
+  return same == all ? ordered : nodes;
+}
+
 // One line of steps over the region tree: a control-flow task, then the tasks of each of its regions followed
 // by a step in which that region's results are handed over.
 void number_steps(CompileState& state) {
@@ -109,25 +122,46 @@ void number_steps(CompileState& state) {
 Status run_scheduler(CompileState& state, const Provider<regie_scheduler_table>& scheduler,
                      const regie_config* options) {
   Graph& g = *state.graph;
+  std::vector<RegionSchedule> before = std::move(state.schedule);
+  before.resize(g.region_count());
   state.schedule.assign(g.region_count(), {});
-  std::vector<regie_schedule_device> devices;
-  for (const TargetDevice& d : state.target.devices) devices.push_back({str(d.name), 1024, 65536});
+  state.ledger.events.clear();
+  state.ledger.predicted_ns = state.ledger.one_stream_ns = 0;
+  state.ledger.event_ids = 0;
+  const ConfigText all_options = scheduling_options(state, options);
+  const std::string who = "scheduler of plug-in " + scheduler.manifest->name;
   std::set<std::pair<uint32_t, uint32_t>> streams;
+  bool whole = true;  // there was a schedule of these very tasks
   for (uint32_t region : task_regions(g)) {
-    std::vector<uint32_t> nodes;
-    for (uint32_t n = g.region(region).first; n != REGIE_NONE; n = g.node(n).next) nodes.push_back(n);
+    const std::vector<uint32_t> nodes = nodes_of(state, region, before[region].tasks);
+    const std::vector<ScheduledTask>& last = before[region].tasks;
+    whole = whole && std::equal(nodes.begin(), nodes.end(), last.begin(), last.end(),
+                                [](uint32_t node, const ScheduledTask& t) { return node == t.node; });
     std::vector<std::vector<uint32_t>> after = dependencies(state, nodes);
     std::vector<regie_schedule_task> tasks;
+    REGIE_ASSIGN(const std::vector<double> costs, task_costs(state, nodes));
+    // Where the run has to look at what tasks have made, the host waits for streams as it goes.
+    const bool late =
+        std::any_of(nodes.begin(), nodes.end(), [&](uint32_t n) { return state.is_late_node(n); });
+    std::vector<regie_schedule_device> devices;
+    for (const TargetDevice& d : state.target.devices)
+      devices.push_back({str(d.name), late || state.one_stream ? 1 : device_limit(d, "streams"),
+                         device_limit(d, "events")});
     for (size_t i = 0; i < nodes.size(); ++i) {
       regie_schedule_task t{};
       t.node = nodes[i];
       t.device = state.target.engines[g.node(nodes[i]).engine].device;
       t.after_count = static_cast<uint32_t>(after[i].size());
       t.after = after[i].data();
+      t.cost_ns = costs[i];
       tasks.push_back(t);
     }
     ScheduleProblem p{&state, region, &nodes, &after, std::vector<uint32_t>(nodes.size(), REGIE_NONE),
-                      {},     {}};
+                      {},     {},     false,  {}};
+    for (uint32_t n : nodes) {
+      REGIE_ASSIGN(const bool idle, runs_nothing(state, n));
+      p.idle.push_back(idle);
+    }
     regie_schedule_problem problem{};
     problem.struct_size = sizeof(problem);
     problem.task_count = static_cast<uint32_t>(tasks.size());
@@ -139,12 +173,12 @@ Status run_scheduler(CompileState& state, const Provider<regie_scheduler_table>&
     problem.event = event;
     problem.state = &p;
     const SharingCall sharing(problem);
-    REGIE_TRY(call_plugin("scheduler of plug-in " + scheduler.manifest->name, [&] {
-      return scheduler.table->schedule(scheduler.index, host_table(), options, &problem);
+    REGIE_TRY(call_plugin(who, [&] {
+      return scheduler.table->schedule(scheduler.index, host_table(), all_options.get(), &problem);
     }));
     if (p.issued.size() != nodes.size())
-      return bad_plugin("the scheduler of plug-in " + scheduler.manifest->name + " issued " +
-                        std::to_string(p.issued.size()) + " of " + std::to_string(nodes.size()) + " tasks");
+      return bad_plugin("the " + who + " issued " + std::to_string(p.issued.size()) + " of " +
+                        std::to_string(nodes.size()) + " tasks");
     for (auto& [from, to, reason] : p.events) {
       if (p.position[from] >= p.position[to])
         return bad_plugin("the scheduler lets a task wait for one that is issued later");
@@ -152,8 +186,9 @@ Status run_scheduler(CompileState& state, const Provider<regie_scheduler_table>&
       state.ledger.events.push_back(g.describe_node(nodes[from]) + " -> " + g.describe_node(nodes[to]) +
                                     ": " + reason);
     }
-    for (ScheduledTask& t : p.issued) {
-      std::sort(t.waits.begin(), t.waits.end());
+    for (ScheduledTask& t : p.issued) std::sort(t.waits.begin(), t.waits.end());
+    REGIE_TRY(check_schedule(p, who));
+    for (const ScheduledTask& t : p.issued) {
       g.set_stream(t.node, t.stream);
       streams.emplace(state.target.engines[g.node(t.node).engine].device, t.stream);
     }
@@ -161,6 +196,8 @@ Status run_scheduler(CompileState& state, const Provider<regie_scheduler_table>&
   }
   state.ledger.streams = static_cast<uint32_t>(streams.size());
   number_steps(state);
+  state.schedule_before.clear();
+  if (whole && state.several_streams()) state.schedule_before = std::move(before);
   return {};
 }
 

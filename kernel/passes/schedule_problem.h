@@ -1,5 +1,5 @@
 // What stands behind a regie_schedule_problem while a scheduler works on it, and what the scheduler may ask
-// and decide beyond order and streams (regie/c/sharing.h).
+// and decide beyond order and streams (regie/c/sharing.h, regie/c/scheduling.h).
 #pragma once
 
 #include <string>
@@ -19,7 +19,24 @@ struct ScheduleProblem {
   std::vector<ScheduledTask> issued;
   std::vector<std::tuple<uint32_t, uint32_t, std::string>> events;
   bool kernels_known = false;  // those of the graph were asked for, and are compiled
+  std::vector<uint8_t> idle;   // by task: nothing runs (runs_nothing)
 };
+
+// How the scheduler's problem is stated: what a run of each task is predicted to take; the limits of the
+// target's devices; and what it may be told besides its own options: the parameters of the target, as
+// "device.<name>.<parameter>", "engine.<name>.plugin", "transfer.latency_ns" and "host.device".
+Result<std::vector<double>> task_costs(const CompileState& state, const std::vector<uint32_t>& nodes);
+uint32_t device_limit(const TargetDevice& device, std::string_view parameter);  // 0: not said
+ConfigText scheduling_options(const CompileState& state, const regie_config* options);
+
+// Its results lie on the bytes of its operands, by its engine's word.
+bool is_view_node(const CompileState& state, uint32_t node);
+// No task comes of the node: it is a view, and no run has to tell its shape.
+Result<bool> runs_nothing(const CompileState& state, uint32_t node);
+
+// Every dependency of the problem is ordered by streams and events. BAD_PLUGIN with both tasks if one is not.
+// Knows nothing of how the schedule was made.
+Status check_schedule(const ScheduleProblem& problem, const std::string& who);
 
 // For as long as it lives, the host's sharing interface answers the calling thread about `problem`.
 class SharingCall {

@@ -1,7 +1,10 @@
-// The host's half of regie/c/sharing.h.
+// The host's half of regie/c/sharing.h and regie/c/scheduling.h.
+#include <algorithm>
+
 #include "ir/structural.h"
 #include "passes/schedule_problem.h"
 #include "plugins/host_interfaces.h"
+#include "regie/c/scheduling.h"
 #include "regie/c/sharing.h"
 
 namespace regie {
@@ -82,6 +85,34 @@ regie_status write_over(const regie_schedule_problem* self, uint32_t task, uint3
   return REGIE_OK;
 }
 
+uint32_t idle(const regie_schedule_problem* self, uint32_t task) {
+  const ScheduleProblem* p = problem_of(self, task);
+  return p && p->idle[task] ? 1 : 0;
+}
+
+regie_status note(const regie_schedule_problem* self, uint32_t task, regie_str kind, regie_str text) {
+  if (!self || self != current) return REGIE_OK;
+  const auto* p = static_cast<const ScheduleProblem*>(self->state);
+  if (task != REGIE_NONE && task >= p->nodes->size()) return fail_on_this_thread(not_there());
+  CompileState& state = *p->state;
+  const std::string node = task == REGIE_NONE ? "" : state.graph->describe_node((*p->nodes)[task]);
+  state.ledger.note("schedule", node, view(kind), view(text));
+  return REGIE_OK;
+}
+
+regie_status predict(const regie_schedule_problem* self, double ns, double one_stream_ns,
+                     uint32_t event_ids) {
+  if (!self || self != current) return REGIE_OK;
+  Ledger& ledger = static_cast<const ScheduleProblem*>(self->state)->state->ledger;
+  // Of the regions one after the other: what a run of each of them once takes.
+  ledger.predicted_ns += ns;
+  ledger.one_stream_ns += one_stream_ns;
+  ledger.event_ids = std::max(ledger.event_ids, event_ids);
+  return REGIE_OK;
+}
+
+constexpr regie_host_scheduling kScheduling = {sizeof(regie_host_scheduling), 0, idle, note, predict};
+
 constexpr regie_host_sharing kSharing = {sizeof(regie_host_sharing), 0, alias_kind, scratch_bytes,
                                          write_over};
 
@@ -90,6 +121,7 @@ constexpr regie_host_sharing kSharing = {sizeof(regie_host_sharing), 0, alias_ki
 SharingCall::SharingCall(const regie_schedule_problem& problem) {
   static const bool offered = [] {
     offer_host_interface(REGIE_HOST_SHARING_ID, &kSharing);
+    offer_host_interface(REGIE_HOST_SCHEDULING_ID, &kScheduling);
     return true;
   }();
   (void)offered;

@@ -46,7 +46,14 @@ std::vector<std::string> known_passes(const PluginHost& host) {
   return names;
 }
 
-Status set_options(const CompileState& state, PassStep* step) {
+// What the pipeline has a short name for, written out.
+std::string full_name(const Pipeline& pipeline, const std::string& key) {
+  for (const auto& [name, option] : pipeline.short_names)
+    if (name == key) return option;
+  return key;
+}
+
+Status set_options(const CompileState& state, const Pipeline& pipeline, PassStep* step) {
   std::vector<std::string> keys;
   for (uint32_t i = 0; i < step->info->option_count; ++i) keys.emplace_back(view(step->info->options[i].key));
   std::vector<std::pair<std::string, std::string>> values;
@@ -65,16 +72,17 @@ Status set_options(const CompileState& state, PassStep* step) {
     return {};
   };
   for (const auto& [k, v] : step->use->options) REGIE_TRY(set(k, v, step->use->where));
-  for (const auto& [k, v] : state.options.settings) {
+  for (const auto& [given, v] : state.options.settings) {
+    const std::string k = full_name(pipeline, given);
     size_t dot = k.find('.');
     if (dot != std::string::npos && k.substr(0, dot) == step->use->name)
-      REGIE_TRY(set(k.substr(dot + 1), v, "--set " + k));
+      REGIE_TRY(set(k.substr(dot + 1), v, "--set " + given));
   }
   step->config = ConfigText(std::move(values));
   return {};
 }
 
-Status find(const CompileState& state, const PassUse& use, PassStep* step) {
+Status find(const CompileState& state, const Pipeline& pipeline, const PassUse& use, PassStep* step) {
   step->use = &use;
   PluginHost& host = *state.plugins;
   if (use.name == RulePass::kName) {
@@ -94,7 +102,7 @@ Status find(const CompileState& state, const PassUse& use, PassStep* step) {
                            use.where);
     }
   }
-  return set_options(state, step);
+  return set_options(state, pipeline, step);
 }
 
 }  // namespace
@@ -104,17 +112,20 @@ Status resolve_steps(CompileState& state, const Pipeline& pipeline, Steps* steps
   for (const Stage& stage : pipeline.stages) {
     steps->emplace_back(stage.passes.size());
     for (size_t i = 0; i < stage.passes.size(); ++i) {
-      REGIE_TRY(find(state, stage.passes[i], &steps->back()[i]));
+      REGIE_TRY(find(state, pipeline, stage.passes[i], &steps->back()[i]));
       state.uses(steps->back()[i].manifest);
       used.push_back(stage.passes[i].name);
     }
   }
-  for (const auto& [key, value] : state.options.settings) {
+  for (const auto& [given, value] : state.options.settings) {
+    const std::string key = full_name(pipeline, given);
     std::string pass = key.substr(0, key.find('.'));
     if (std::find(pipeline.choices.begin(), pipeline.choices.end(), key) != pipeline.choices.end()) continue;
     if (key.find('.') == std::string::npos) {
       std::string choices;
       for (const std::string& c : pipeline.choices) choices += (choices.empty() ? " or one of: " : ", ") + c;
+      for (const auto& [name, option] : pipeline.short_names)
+        choices += (choices.empty() ? " or one of: " : ", ") + name;
       return invalid_input("--set wants pass.option=value" + choices + "; not '" + key + "=" + value + "'");
     }
     if (std::find(used.begin(), used.end(), pass) == used.end()) {

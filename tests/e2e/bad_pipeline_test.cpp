@@ -44,6 +44,12 @@ std::vector<Case> cases() {
       {"pipeline: a setting that is no choice",
        [](Scratch&) { return "compile " + shell_word(kDigits) + " -o OUT --set placemnt=greedy"; },
        {"pass.option=value", "placement", "placemnt"}},
+      {"pipeline: a short name for what is no option",
+       [](Scratch& s) {
+         return compile_pipeline(
+             s, "schema = 1\nname = \"p\"\nextends = \"default\"\n[short-names]\nlanes = \"streams\"\n");
+       },
+       {"p.toml:5", "short-names", "pass.option"}},
       {"pipeline: a default that is none of the values",
        [](Scratch& s) {
          return compile_pipeline(s, stage("{ choose = \"x\", default = \"a\", b = \"remove-dead\" }"));

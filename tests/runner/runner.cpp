@@ -1,4 +1,5 @@
-// Text in, text out: a .rg file begins with "// RUN: pass,pass [| pass.option=value ...]", then graphs, then
+// Text in, text out: a .rg file begins with "// RUN: pass,pass [| pass.option=value target=name ...]", then
+// graphs, then
 // "// EXPECT:" and the graphs as they should come out, or "// FAIL: words" for an error that should come.
 // Besides the text, the graphs before and after are evaluated on random inputs with the reference kernels and
 // must agree: REGIE_BLESS=1 rewrites expectations, but never over a numeric mismatch.
@@ -204,6 +205,9 @@ TEST_P(PassText, TextInTextOut) {
   options.settings = c.settings;
   if (GetParam().find("insert-copies") != std::string::npos || c.passes.find("place") != std::string::npos)
     options.target = "host_and_null";
+  for (const auto& [key, value] : c.settings)
+    if (key == "target") options.target = value;
+  std::erase_if(options.settings, [](const auto& setting) { return setting.first == "target"; });
   auto result = optimise_text(*host, c.graphs, GetParam(), *pipeline, options);
   if (!c.failure.empty()) {
     ASSERT_FALSE(result.ok()) << "it should have failed with: " << c.failure;

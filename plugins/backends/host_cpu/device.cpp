@@ -1,6 +1,6 @@
 // The run-time half: the computer's memory as one space, and streams that compute on the calling thread
-// before they return. With a launch goes the width of its parallel regions, which libgomp opens on threads of
-// its own.
+// before they return or, where the model lays tasks on several, on a thread each. With a launch goes the
+// width of its parallel regions, which libgomp opens on threads of its own.
 
 #include "regie/c/device.h"
 
@@ -23,6 +23,7 @@
 #include "regie_digests.h"
 #include "settings.h"
 #include "tables.h"
+#include "worker.h"
 
 using regie::sdk::Failure;
 using namespace host_cpu;
@@ -67,16 +68,33 @@ struct regie_stream {
   Stream dnnl;
   regie_status code = REGIE_OK;  // the first failure; it stays
   std::string words;
+  std::mutex mutex;  // of the failure
+  std::unique_ptr<Worker>
+      worker;  // NULL: work is done before the call returns; last, as it uses all of the above
 
   regie_status fail(regie_status c, std::string w) {
-    if (code == REGIE_OK) {
-      code = c;
-      words = std::move(w);
+    {
+      std::lock_guard lock(mutex);
+      if (code == REGIE_OK) {
+        code = c;
+        words = std::move(w);
+      }
     }
     return state();
   }
-  regie_status state() const {
+  regie_status state() {
+    std::lock_guard lock(mutex);
     return code == REGIE_OK ? REGIE_OK : regie::sdk::fail(device->host, code, words);
+  }
+  bool failed() {
+    std::lock_guard lock(mutex);
+    return code != REGIE_OK;
+  }
+  // Now, or when the thread gets there.
+  template <class F>
+  regie_status run(F&& work) {
+    if (!worker) return work();
+    return regie::sdk::guard(device->host, [&] { worker->enqueue([f = std::forward<F>(work)] { f(); }); });
   }
 };
 
@@ -149,11 +167,18 @@ void release(regie_device*, uint32_t, void* address) { std::free(address); }
 
 regie_status stream_create(regie_device* device, regie_stream** stream) {
   return regie::sdk::guard(device->host, [&] {
-    *stream = new regie_stream{device, make_stream(device->dnnl.get()), REGIE_OK, {}};
+    *stream = new regie_stream{device, make_stream(device->dnnl.get()), REGIE_OK, {}, {}, nullptr};
+    if (device->settings.streams > 1) (*stream)->worker = std::make_unique<Worker>();
   });
 }
 void stream_destroy(regie_stream* stream) { delete stream; }
-regie_status stream_wait(regie_stream* stream, uint64_t) { return stream->state(); }
+regie_status stream_wait(regie_stream* stream, uint64_t timeout_ns) {
+  if (stream->worker && !stream->worker->wait(timeout_ns))
+    return regie::sdk::fail(
+        stream->device->host, REGIE_TIMEOUT,
+        "a stream of host_cpu is at work after " + std::to_string(timeout_ns / 1'000'000) + " ms");
+  return stream->state();
+}
 
 regie_status kernel_load(regie_device* device, const regie_kernel_image* image,
                          regie_loaded_kernel** kernel) {
@@ -285,29 +310,44 @@ struct Launcher {
   regie_status operator()(std::unique_ptr<PointwiseRun>& run) const { return run->run(launch, words); }
 };
 
-regie_status launch(regie_stream* stream, const regie_executable* executable, const regie_launch* request) {
-  if (stream->code != REGIE_OK) return stream->state();
-  if (request->begin_ns) *request->begin_ns = clock_ns();
+regie_status run_launch(regie_stream* stream, const regie_executable* executable,
+                        const regie_launch& request) {
+  if (stream->failed()) return stream->state();
+  if (request.begin_ns) *request.begin_ns = clock_ns();
   std::string words;
   regie_status code;
   {
     Width width(executable->threads);
-    code = std::visit(Launcher{*request, stream->dnnl.get(), &words}, executable->run);
+    code = std::visit(Launcher{request, stream->dnnl.get(), &words}, executable->run);
   }
-  if (request->end_ns) *request->end_ns = clock_ns();
+  // A task of a thread that failed has no end: so the host knows which one it was.
+  if (request.end_ns && (code == REGIE_OK || !stream->worker)) *request.end_ns = clock_ns();
   if (code == REGIE_OK) return REGIE_OK;
-  return stream->fail(code, "task " + std::to_string(request->task) + ": " + words);
+  return stream->fail(code, "task " + std::to_string(request.task) + ": " + words);
+}
+
+regie_status launch(regie_stream* stream, const regie_executable* executable, const regie_launch* request) {
+  if (!stream->worker) return run_launch(stream, executable, *request);
+  return regie::sdk::guard(stream->device->host, [&] {
+    stream->worker->enqueue([stream, executable, copy = std::make_shared<LaunchCopy>(*request)] {
+      run_launch(stream, executable, copy->launch());
+    });
+  });
 }
 
 regie_status copy(regie_stream* stream, uint32_t, void* to, const void* from, uint64_t bytes) {
-  if (stream->code != REGIE_OK) return stream->state();
-  if (bytes && to != from) std::memmove(to, from, bytes);
-  return REGIE_OK;
+  return stream->run([=] {
+    if (stream->failed()) return stream->state();
+    if (bytes && to != from) std::memmove(to, from, bytes);
+    return regie_status(REGIE_OK);
+  });
 }
 regie_status call_host(regie_stream* stream, void (*function)(void*), void* context) {
-  if (stream->code != REGIE_OK) return stream->state();
-  function(context);
-  return REGIE_OK;
+  return stream->run([=] {
+    if (stream->failed()) return stream->state();
+    function(context);
+    return regie_status(REGIE_OK);
+  });
 }
 
 regie_status fence_create(regie_device* device, regie_fence** fence) {
@@ -315,18 +355,22 @@ regie_status fence_create(regie_device* device, regie_fence** fence) {
 }
 void fence_destroy(regie_fence* fence) { delete fence; }
 regie_status fence_signal(regie_stream* stream, regie_fence* fence, uint64_t value) {
-  if (stream->code != REGIE_OK) {
-    fence->timeline.fail(stream->words);
-    return stream->state();
-  }
-  fence->timeline.signal(value);
-  return REGIE_OK;
+  return stream->run([=] {
+    if (stream->failed()) {
+      fence->timeline.fail(stream->words);
+      return stream->state();
+    }
+    fence->timeline.signal(value);
+    return regie_status(REGIE_OK);
+  });
 }
 regie_status fence_wait(regie_stream* stream, regie_fence* fence, uint64_t value) {
-  if (stream->code != REGIE_OK) return stream->state();
-  std::string words;
-  regie_status code = fence->timeline.wait(value, stream->device->settings.wait_timeout_ns, &words);
-  return code == REGIE_OK ? REGIE_OK : stream->fail(code, std::move(words));
+  return stream->run([=] {
+    if (stream->failed()) return stream->state();
+    std::string words;
+    const regie_status code = fence->timeline.wait(value, stream->device->settings.wait_timeout_ns, &words);
+    return code == REGIE_OK ? regie_status(REGIE_OK) : stream->fail(code, std::move(words));
+  });
 }
 regie_status host_wait(regie_fence* fence, uint64_t value, uint64_t timeout_ns) {
   std::string words;
@@ -354,7 +398,8 @@ regie_device::regie_device(const regie_host* h, const regie_config* params)
   description.formats = kFormats;
   description.capability_count = static_cast<uint32_t>(capabilities.size());
   description.capabilities = capabilities.data();
-  description.limits = {256, 65536, 65536, 1, settings.wait_timeout_ns};
+  description.limits = {settings.streams > 1 ? settings.streams + 1 : 256, 65536, 65536,
+                        settings.streams > 1 ? 0u : 1u, settings.wait_timeout_ns};
 }
 
 namespace host_cpu {

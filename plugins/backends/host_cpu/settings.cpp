@@ -49,6 +49,14 @@ constexpr Key kKeys[] = {
      [](Settings& s, std::string_view k, std::string_view v) { s.overhead_ns = positive(k, v); }},
     {"reference_flops_per_ns",
      [](Settings& s, std::string_view k, std::string_view v) { s.reference_flops_per_ns = positive(k, v); }},
+    {"streams",
+     [](Settings& s, std::string_view k, std::string_view v) {
+       const double number = positive(k, v);
+       if (number != std::floor(number) || number > 1024)
+         throw Failure(REGIE_INVALID_INPUT,
+                       "host_cpu: parameter 'streams' must be a whole number from 1 to 1024");
+       s.streams = static_cast<uint32_t>(number);
+     }},
     {"wait_timeout_ms",
      [](Settings& s, std::string_view k, std::string_view v) {
        s.wait_timeout_ns = static_cast<uint64_t>(std::fmin(positive(k, v), 1e12) * 1e6);

@@ -20,6 +20,7 @@ struct Settings {
   std::optional<Layout> layout;         // nothing: what measured best for this kind of operator
   bool winograd = true;                 // may convolutions be computed by Winograd's algorithm?
   uint64_t wait_timeout_ns = 60'000'000'000;
+  uint32_t streams = 1;  // more than one: each is a thread, and work on them runs side by side
 };
 
 // Throws Failure(INVALID_INPUT). Engine and device get the same keys, as the engine sees its device's.

@@ -67,7 +67,8 @@ Limits limits_of(Planner planner, const Config& config, const regie_memory_probl
     limits.search_work = 6'000'000;
     limits.core_pairs = 400'000;
   } else if (effort == "default") {
-    limits.search_work = 1'600'000'000;
+    // Conflicts are of plans for several streams, which are compiled all the time and rarely proven.
+    limits.search_work = problem.conflict_count ? 20'000'000 : 1'600'000'000;
   } else if (effort == "exhaustive") {
     limits.greedy_visits = 80'000'000;
     limits.search_work = 60'000'000'000;

@@ -1,0 +1,149 @@
+"""Several streams against one, on simulated accelerators: predicted and simulated time, events, arenas, and the answers.
+
+    check_streams.py REGIE FOLDER [--networks FOLDER] [--targets NAME,...] [--only NAME,...] [--no-answers]
+
+For each network, target and mode (issue: task by task; sink: all at once): compiled for one stream, for several with the fewest events,
+and with an event for each need. Fails if several are slower than one, if the networks that have something to overlap do not take
+0.9 of the time in sink mode (geometric mean), if an event for each need are fewer, or if an answer differs by a bit.
+"""
+import argparse
+import json
+import math
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+
+HERE = pathlib.Path(__file__).resolve().parent
+TARGETS = HERE.parent.parent / "configs" / "targets"
+KINDS = {1: np.float32, 6: np.int32, 7: np.int64, 9: np.bool_}
+# What has branches that different engines compute, or that are small beside what a task costs.
+OVERLAP = {"googlenet", "heads", "two_towers", "detector"}
+
+
+def call(*command):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def target_file(work, name, mode, numerics):
+    text = (TARGETS / f"{name}.toml").read_text()
+    changed = text.replace('mode = "issue"', f'mode = "{mode}"').replace('numerics = "on"', f'numerics = "{numerics}"')
+    assert changed.count(f'mode = "{mode}"') == 1 and changed.count(f'numerics = "{numerics}"') == 1
+    path = work / f"{name}-{mode}-{numerics}.toml"
+    path.write_text(changed)
+    return path
+
+
+def inputs_of(network, work):
+    graph = onnx.load(str(network), load_external_data=False).graph
+    weights = {t.name for t in graph.initializer}
+    random = np.random.default_rng(5)
+    given = []
+    for value in graph.input:
+        if value.name in weights:
+            continue
+        kind = KINDS[value.type.tensor_type.elem_type]
+        dims = [d.dim_value or 1 for d in value.type.tensor_type.shape.dim]
+        data = random.integers(0, 100, dims).astype(kind) if kind != np.float32 else random.standard_normal(dims, dtype=np.float32)
+        file = work / f"{network.stem}.{value.name.replace('/', '_')}.npy"
+        np.save(file, data)
+        given += ["--input", f"{value.name}={file}"]
+    return given
+
+
+class Check:
+    def __init__(self, regie, work):
+        self.regie, self.work = regie, work
+
+    def compile(self, network, target, *settings):
+        model = self.work / f"{network.stem}.rgm"
+        report = json.loads(call(self.regie, "compile", network, "-o", model, "--target", target, "--json",
+                                 *[w for s in settings for w in ("--set", s)]))
+        return model, report
+
+    def simulated_us(self, model):
+        profile = json.loads(call(self.regie, "profile", model, "--runs", 1, "--warm-ups", 1, "--json"))
+        devices = profile.get("simulated", [])
+        return devices[0]["run_us"] if devices else None
+
+    def outputs(self, network, target, given, *settings):
+        model, _ = self.compile(network, target, *settings)
+        folder = self.work / "out"
+        folder.mkdir(exist_ok=True)
+        for old in folder.glob("*.npy"):
+            old.unlink()
+        call(self.regie, "run", model, *given, "--output-dir", folder)
+        made = {f.name: np.load(f) for f in folder.glob("*.npy")}
+        assert made, "the run wrote no output"
+        return made
+
+
+def geometric(values):
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else 1.0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("regie")
+    parser.add_argument("work", type=pathlib.Path)
+    parser.add_argument("--networks", type=pathlib.Path)
+    parser.add_argument("--targets", default="ascend910a-sim,ascend310-sim")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--no-answers", action="store_true")
+    a = parser.parse_args()
+    a.work.mkdir(parents=True, exist_ok=True)
+    check, failures, ratios = Check(a.regie, a.work), [], {}
+    only = set(filter(None, a.only.split(",")))
+    networks = sorted(p for p in a.networks.glob("*.onnx") if not only or p.stem in only)
+    assert networks, "no networks"
+    print("| network | target, mode | one stream us | several us | ratio | streams | events | every | every us | arena one | arena several |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    for network in networks:
+        for name in a.targets.split(","):
+            for mode in ("issue", "sink"):
+                target = target_file(a.work, name, mode, "off")
+                model, one = check.compile(network, target, "streams=1")
+                one_us = check.simulated_us(model)
+                if one_us is None:
+                    continue  # nothing of it is on the device
+                model, several = check.compile(network, target)
+                us = check.simulated_us(model)
+                model, every = check.compile(network, target, "events=every")
+                every_us = check.simulated_us(model)
+                ratio = us / one_us
+                where = f"{network.stem} on {name}, {mode}"
+                print(f"| {network.stem} | {name}, {mode} | {one_us:.1f} | {us:.1f} | {ratio:.3f} | {several['streams']} | "
+                      f"{several['events']} | {every['events']} | {every_us:.1f} | {one['arena_bytes']} | {several['arena_bytes']} |",
+                      flush=True)
+                if ratio > 1.0:
+                    failures.append(f"{where}: slower with several streams, {us:.1f} against {one_us:.1f} us")
+                if every["events"] < several["events"]:
+                    failures.append(f"{where}: {every['events']} events for every need, {several['events']} are the fewest")
+                if several["predicted_ns"] > several["predicted_one_stream_ns"]:
+                    failures.append(f"{where}: predicted to be slower than one stream, and taken")
+                if mode == "sink" and network.stem in OVERLAP:
+                    ratios.setdefault(name, []).append(ratio)
+        if a.no_answers:
+            continue
+        given = inputs_of(network, a.work)
+        target = target_file(a.work, a.targets.split(",")[0], "sink", "on")
+        expected = check.outputs(network, target, given, "streams=1")
+        for settings in ((), ("events=every",)):
+            for key, value in check.outputs(network, target, given, *settings).items():
+                if value.tobytes() != expected[key].tobytes():
+                    failures.append(f"{network.stem}, {settings}: output {key} differs from that of one stream")
+    for name, values in ratios.items():
+        mean = geometric(values)
+        print(f"{name}, sink: {mean:.3f} of one stream's time (geometric mean of {len(values)})")
+        if mean > 0.9:
+            failures.append(f"{name}: {mean:.3f} of one stream's time where there is something to overlap")
+    if failures:
+        sys.exit("\n".join(failures))
+
+
+main()
