@@ -206,7 +206,7 @@ TEST(SimulatorProfile, TheHostsOwnWorkTakesSimulatedTime) {
   Scratch scratch;
   const std::string graph = scratch.path("host.rg"), pipeline = scratch.path("host.toml");
   std::ofstream(graph) << "graph @host(%x: f32[64,512]) -> (%y) {\n"
-                          "  %axis: const i64 = 1\n"
+                          "  %axis: const i64[] = 1\n"
                           "  %a: f32[64,512] = Sigmoid(%x)\n"
                           "  %s: f32[64,512] = CumSum(%a, %axis)\n"
                           "  %y: f32[64,512] = Sigmoid(%s)\n"

@@ -132,7 +132,7 @@ class RuntimeStreams : public ::testing::Test {
 
 TEST_F(RuntimeStreams, EachEventThatIsTakenAwayIsFoundByTheCheck) {
   size_t events = 0, models = 0;
-  for (uint64_t seed = 0; seed < 20; ++seed) {
+  for (uint64_t seed = 0; seed < 36; ++seed) {
     SCOPED_TRACE(seed);
     const Compiled made = compiled(random_graph(seed, 24), sink_);
     models += streams_of(*made.model, "npu") > 1;
