@@ -49,7 +49,7 @@ std::vector<StreamTimes> read_device_times(const char* text) {
 std::map<uint32_t, Extent> extents(const std::vector<StreamTimes>& streams) {
   std::map<uint32_t, Extent> found;
   for (const StreamTimes& s : streams) {
-    if (s.tasks.empty()) continue;
+    if (s.tasks.empty() && s.host.empty()) continue;
     Extent& e = found[s.device];
     for (const auto& t : s.tasks) {
       e.begin = std::min(e.begin, t.issue);
@@ -90,9 +90,9 @@ void DeviceSummaries::add(const Tasks& tasks, const std::vector<regie_task_time>
   }
   std::set<uint32_t> seen;
   for (const StreamTimes& s : streams) {
-    if (s.tasks.empty()) continue;
-    if (seen.insert(s.device).second)
+    if (seen.insert(s.device).second && extent.count(s.device))
       for (const auto& h : s.host) devices_[s.device].host_work += static_cast<double>(h.end - h.begin);
+    if (s.tasks.empty()) continue;
     Device& d = devices_[s.device];
     Stream& to = d.streams[s.stream];
     for (const auto& w : s.waits) d.host_wait += static_cast<double>(w.end - w.begin);

@@ -187,6 +187,58 @@ TEST(SimulatorTimes, ParametersOfDevicesAreChecked) {
   EXPECT_THAT(words("npu.mode=sunk"), HasSubstr("sunk"));
 }
 
+TEST(SimulatorPlacement, SymbolicSizesThatKeepAllOnTheHostAreSaid) {
+  Scratch scratch;
+  const std::string compile =
+      "compile " + kFolder + "digits.onnx --target ascend910a-sim -o " + scratch.path("digits.rgm");
+  const ProcessResult open = run_regie(compile);
+  EXPECT_EQ(open.exit_code, 0) << open.err;
+  EXPECT_THAT(open.err, HasSubstr("nothing runs on 'npu' of target 'ascend910a-sim'"));
+  EXPECT_THAT(open.err, HasSubstr("--shape"));
+  const ProcessResult fixed = run_regie(compile + " --shape x=16,1,8,8 --set placement=greedy");
+  EXPECT_EQ(fixed.exit_code, 0) << fixed.err;
+  EXPECT_THAT(fixed.err, testing::Not(HasSubstr("nothing runs on")));
+}
+
+// A task of the host between two of the device: it takes what its engine predicts, in simulated time, and the
+// device stands still for it; equal again in the next run and without numerics.
+TEST(SimulatorProfile, TheHostsOwnWorkTakesSimulatedTime) {
+  Scratch scratch;
+  const std::string graph = scratch.path("host.rg"), pipeline = scratch.path("host.toml");
+  std::ofstream(graph) << "graph @host(%x: f32[64,512]) -> (%y) {\n"
+                          "  %axis: const i64[] = 1\n"
+                          "  %a: f32[64,512] = Sigmoid(%x)\n"
+                          "  %s: f32[64,512] = CumSum(%a, %axis)\n"
+                          "  %y: f32[64,512] = Sigmoid(%s)\n"
+                          "}\n";
+  std::ofstream(pipeline) << "schema = 1\nname = \"host\"\nextends = \"default\"\n"
+                             "[[force]]\nengine = \"cpu\"\noperator = \"CumSum\"\n"
+                             "[[force]]\nengine = \"aicore\"\noperator = \"Sigmoid\"\n";
+  const auto profiled = [&](const std::string& more) {
+    const ProcessResult r = run_regie("profile " + graph + " --target ascend910a-sim --pipeline " + pipeline +
+                                      " --runs 2 --json -o " + scratch.path("trace.json") + more);
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    return Json::parse(r.out);
+  };
+  const Json once = profiled(""), device = once.at("simulated").at(0);
+  const double spent = device.at("host_work_us");
+  EXPECT_GT(spent, 0);
+  double host_gaps = 0;
+  for (const Json& s : device.at("streams")) host_gaps += s.at("gap_us").at("host").get<double>();
+  EXPECT_GE(host_gaps, spent);
+  EXPECT_GE(device.at("run_us").get<double>(), spent);
+  EXPECT_EQ(profiled(" --device-set npu.numerics=off").at("simulated").at(0), device);
+  const Json events = Json::parse(slurp(scratch.path("trace.json"))).at("traceEvents");
+  size_t host_slices = 0;
+  for (const Json& e : events) {
+    if (e.at("ph") == "X") host_slices += e.at("cat") == "host";
+    if (e.at("ph") != "M") continue;
+    const std::string name = e.at("args").at("name");
+    EXPECT_TRUE(name.ends_with(", real time") || name.ends_with(", simulated time")) << name;
+  }
+  EXPECT_EQ(host_slices, 2u) << "one a run";
+}
+
 TEST(SimulatorTimes, MemoryThatIsTooSmallIsSaid) {
   const ProcessResult r = run_regie(
       "run " + kFolder + "digits.onnx --target ascend910a-sim --set placement=greedy --input x=" + kFolder +

@@ -3,10 +3,11 @@
     stories.py REGIE WORK_FOLDER NAME [--page docs/stories/NAME.md]"""
 
 import argparse
+import json
 import pathlib
 
 import onnx
-from story import Story, networks
+from story import SOURCE, Story, networks
 
 TARGET = ("--target", "ascend910a-sim")
 ONE = ("--shape", "x=1,3,224,224")
@@ -174,7 +175,59 @@ With the target's 5 us it keeps ahead. Microseconds an image, and how long the A
     s.claim(sum(g["gap_us"]["host"] for g in slow["streams"]) > 0.3 * us(slow), "a slow host leaves gaps of its own")
 
 
-STORIES = {"fusion": fusion, "stray-node": stray_node, "small-operator": small_operator, "small-batch": small_batch}
+def many_events(s):
+    s.say("""# Too many events
+
+Eight branches whose layers read each other's results: a convolution on the AI Cores, a `CumSum` on the device's CPUs, again and again.
+Which tasks need which is one thing; how many of these needs must become events is another, as streams and the other events order most
+of them already. The target is the 910A whose host hands over the whole model at once (`mode = "sink"`).""")
+    net = networks.Network("branches")
+    axis = net.constant("axis", networks.np.array(3, networks.np.int64))
+    first = net.input("x", [1, 16, 16, 16])
+    count = 8
+    values = [net.conv(first, f"in{i}", 16, 16, 3) for i in range(count)]
+    kept = []
+    for layer in range(3):
+        sums = [net.add("CumSum", f"sum{layer}.{i}", [v, axis]) for i, v in enumerate(values)]
+        values = []
+        for i in range(count):
+            name = f"mix{layer}.{i}"
+            both = net.add("Add", name + ".add", [sums[i], sums[(i + 1) % count]])
+            for back, earlier in enumerate(kept):
+                both = net.add("Mul", f"{name}.skip{back}", [both, earlier[(i + 2) % count]])
+            values.append(net.conv(both, name, 16, 16, 3))
+        kept.append(sums)
+    y = net.add("Concat", "all", values, axis=1)
+    net.save(s.work / "branches.onnx", [(y, [1, 16 * count, 16, 16], 1)])
+    text = (SOURCE / "configs/targets/ascend910a-sim.toml").read_text()
+    s.claim(text.count('mode = "issue"') == 1, "the target says how work is handed over")
+    s.file("sunk.toml", text.replace('mode = "issue"', 'mode = "sink"'))
+    place = s.file("on_device.toml", 'schema = 1\nname = "on_device"\nextends = "default"\n\n[[force]]\nengine = "aicpu"\noperator = "CumSum"\n'
+                   '\n[[force]]\nengine = "aicore"\noperator = "Conv"\n')
+    common = ("--target", "sunk.toml", "--pipeline", place)
+    rows, found = [], {}
+    for what, settings in (("one stream", ("--set", "streams=1")), ("fewest events", ()), ("an event for each need", ("--set", "events=every"))):
+        plan = json.loads(s.call("compile", "branches.onnx", "-o", "branches.rgm", "--json", *common, *settings))
+        p = s.profile("branches.rgm")
+        gaps = sum(g["gap_us"]["event"] for g in p["streams"])
+        slow = s.profile("branches.rgm", "--device-set", "npu.mode=issue")
+        found[what] = (plan["events"], us(p), plan["streams"], us(slow))
+        rows.append([what, plan["streams"], plan["events"], f"{gaps:,.0f}", f"{us(p):,.1f}", f"{us(slow):,.1f}"])
+    s.show("compile", "branches.onnx", "-o", "branches.rgm", *common, only=r"^tasks")
+    s.show("compile", "branches.onnx", "-o", "branches.rgm", *common, "--set", "events=every", only=r"^tasks")
+    s.table(["", "streams", "events", "streams wait for events, us", "predicted time, us", "the same plan, task by task, us"], rows)
+    s.say("""Handed over at once, an event that says nothing new costs nothing but an entry in a queue and a flag. Task by task the host
+pays for each of them twice.""")
+    one, few, every = found["one stream"], found["fewest events"], found["an event for each need"]
+    s.claim(few[2] > 1 and one[0] == 0, "branches run side by side")
+    s.claim(few[0] < 0.9 * every[0], f"fewer events: {few[0]} of {every[0]}")
+    s.claim(few[1] <= every[1] + 1e-6, "more events are not faster")
+    s.claim(few[3] < every[3], "task by task each event costs the host time")
+    s.claim(few[1] < 0.9 * one[1], "several streams are faster than one")
+
+
+STORIES = {"fusion": fusion, "stray-node": stray_node, "small-operator": small_operator, "small-batch": small_batch,
+           "too-many-events": many_events}
 
 
 def main():

@@ -135,7 +135,7 @@ class StreamsCompiled : public RuntimeStreams {};
 
 TEST_F(StreamsCompiled, EachEventThatIsTakenAwayIsFoundByTheCheck) {
   size_t events = 0, models = 0;
-  for (uint64_t seed = 0; seed < 20; ++seed) {
+  for (uint64_t seed = 0; seed < 36; ++seed) {
     SCOPED_TRACE(seed);
     const Compiled made = compiled(random_graph(seed, 24), sink_);
     models += streams_of(*made.model, "npu") > 1;

@@ -60,6 +60,20 @@ struct Bench {
 
 constexpr Need kPlain{5, 20, 0, 1};  // 5 to start, 20 of work, 1 until the stream knows
 
+TEST(SimulatorClock, WhatTheHostComputesKeepsItFromHandingOver) {
+  Bench b;
+  const uint32_t s = b.clock.add_stream();
+  const auto first = b.launch(s, kCores, kPlain);
+  const Issue spent = b.clock.spend(200);
+  EXPECT_EQ(spent.begin, 10u);
+  EXPECT_EQ(spent.end, 210u);
+  EXPECT_EQ(first->times.end, 36u) << "the device went on meanwhile";
+  const auto second = b.launch(s, kCores, kPlain);
+  b.clock.wait_stream(s);
+  EXPECT_EQ(second->times.issue, 210u);
+  EXPECT_EQ(second->times.begin, 220u);
+}
+
 TEST(SimulatorClock, TasksOfAStreamFollowEachOther) {
   Bench b;
   const uint32_t s = b.clock.add_stream();
