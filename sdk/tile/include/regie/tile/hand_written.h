@@ -2,13 +2,12 @@
 // would otherwise search for or refuse. They come by the interface of op-kernels (op_kernel.h), under the
 // name "regie.tile.<operator>": such a kernel computes no operator, it writes the program of one.
 //
-//   prepare  gets the node as it is: attributes, operands (constants with data) and results with concrete
-//   shapes, all
-//            row-major; and the chip, as attributes "chip.<key>" with the keys of a target file
-//            (accelerator.hpp). UNSUPPORTED with the reason where there is no program for it.
-//   run      asks for three results: the encoded program, u8[n]; the cycles that its slowest core is
-//   predicted to
-//            take, f64[1]; its name for profiles, u8[n].
+// `prepare` gets the node as it is: attributes, operands (constants with data) and results with concrete
+// shapes, all row-major; and the chip, as attributes "chip.<key>" with the keys of a target file
+// (accelerator.hpp). UNSUPPORTED with the reason where there is no program for it.
+//
+// `run` asks for three results: the encoded program, u8[n]; the cycles that its slowest core is predicted to
+// take, f64[1]; its name for profiles, u8[n].
 //
 // The engine verifies the program and takes it where it is predicted to be quicker than its own. Both sides
 // are here: `HandWrittenKernels` makes the table of a function, `ask_hand_written` is the engine's question.
