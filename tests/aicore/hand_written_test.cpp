@@ -83,8 +83,9 @@ class HandWritten : public ::testing::Test {
     Node node(op);
     node.operand(random_array(random, {1000})).result({1000});
     const regie_host h = host();
+    const Chip chip = chip_of_target("ascend910a-sim");  // what writes programs refers to it
     try {
-      const Choice c = node.choose(chip_of_target("ascend910a-sim"), &h, verdicts);
+      const Choice c = node.choose(chip, &h, verdicts);
       kernel = c.lowered.name;
       const Written w = c.lowered.write();
       EXPECT_TRUE(regie::tile::verify(w.program).ok());
