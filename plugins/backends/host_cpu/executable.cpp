@@ -49,12 +49,17 @@ const void* packed_bytes(const DnnlBlob& blob, const PrepareRequest& request) {
   return data;
 }
 
-// oneDNN transforms some 20 to 50 million weights a second, once for a new shape: with more of them the first
-// run of a shape would take longer than Winograd's kernels save over the direct ones in a hundred.
-constexpr int64_t kMostTransformed = int64_t{1} << 18;
+// oneDNN transforms some 10 to 20 million weights a second, once for a new shape, which is to cost no more
+// than a few runs: few weights, or so many places that a run of the kernel takes as long.
+constexpr int64_t kFewTransformed = int64_t{1} << 18, kManyPlaces = 800;
 
 int64_t elements_of(const dnnl_memory_desc_t& desc) {
   return std::accumulate(desc.dims, desc.dims + desc.ndims, int64_t{1}, std::multiplies<>());
+}
+
+bool worth_transforming(const Operation& op) {
+  const int64_t places = elements_of(op.dst) / std::max<int64_t>(1, op.dst.dims[1]);
+  return elements_of(op.weights) <= kFewTransformed || places >= kManyPlaces;
 }
 
 }  // namespace
@@ -266,7 +271,7 @@ void DnnlRun::prepare_weights(dnnl_engine_t engine, const DnnlBlob& blob, const 
       if (digest == blob.winograd.digest &&
           dnnl_memory_desc_get_size(&lowered.weights) == blob.winograd.bytes)
         weights_offset_ = blob.winograd.offset;
-      else if (elements_of(op_.weights) <= kMostTransformed)
+      else if (worth_transforming(op_))
         // Which blocks the transformed weights lie in depends on the size of the picture.
         repack("winograd " + std::to_string(digest), true);
       if (weights_offset_ || repacked_) return;
