@@ -4,12 +4,10 @@
 
 #include "api/compile_options.h"
 #include "api/objects.h"
-#include "base/file.h"
 #include "base/json_writer.h"
 #include "cache/cached_compile.h"
 #include "cache/model_memory.h"
 #include "cache/plans_compile.h"
-#include "model/file.h"
 #include "model/plan_set.h"
 
 namespace regie {
@@ -99,23 +97,18 @@ Status compile_plans_into(const std::string& path, std::span<const std::byte> by
   return {};
 }
 
-// An offline model with several plans has several again, unless the caller says otherwise.
-Status keep_sizes(const std::string& path, std::span<const std::byte> bytes, ApiCompile* given) {
-  if (given->sizes_said || !bytes.empty()) return {};
-  {
-    auto file = MappedFile::open(path);
-    if (!file.ok() || !looks_like_model_file(file->bytes()))
-      return {};  // whoever reads it says what is wrong
-  }
-  REGIE_ASSIGN(const std::shared_ptr<const PlanSet> set, load_plan_set(path, WeightChecking::kInBackground));
-  if (set) given->shapes = set->spec;
-  return {};
+// An offline model with several plans has several again, unless the caller says otherwise. What is wrong with
+// a file is said by whoever compiles it.
+void keep_sizes(const std::string& path, std::span<const std::byte> bytes, ApiCompile* given) {
+  if (given->sizes_said || !bytes.empty()) return;
+  const auto set = load_plan_set(path, WeightChecking::kInBackground);
+  if (set.ok() && *set) given->shapes = (*set)->spec;
 }
 
 Status compile_into(const std::string& path, std::span<const std::byte> bytes, const regie_option* options,
                     size_t count, regie_model** model) {
   REGIE_ASSIGN(ApiCompile given, read_api_compile(options, count));
-  REGIE_TRY(keep_sizes(path, bytes, &given));
+  keep_sizes(path, bytes, &given);
   if (given.shapes.mode == ShapeSpec::kBuckets) return compile_plans_into(path, bytes, given, model);
   REGIE_ASSIGN(CachedCompile compiled,
                compile_cached({given.plugins, path, bytes, given.options}, given.cache));

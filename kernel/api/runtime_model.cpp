@@ -52,7 +52,11 @@ regie_model::regie_model(std::shared_ptr<const regie::Model> m) : model(std::mov
 regie_model::regie_model(std::shared_ptr<const regie::PlanSet> s)
     : model(s->plans.back()), set(std::move(s)) {
   describe_ports(*set->ports);
-  for (size_t i = 0; i < inputs.size(); ++i) inputs[i].default_value = set->default_of(i);
+  const regie::Model& plan =
+      *set->plans.front();  // the ports have no weights; every plan has the same defaults
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (plan.inputs[i].default_weight != REGIE_NONE)
+      inputs[i].default_value = regie::default_tensor(plan, plan.inputs[i]);
 }
 
 void regie_model::describe_ports(const regie::Model& from) {

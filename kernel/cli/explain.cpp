@@ -59,11 +59,12 @@ Result<std::shared_ptr<const Model>> plan_of(const PlanSet& set, const po::varia
 Result<Compilation> look_at(const std::string& path, const po::variables_map& values) {
   REGIE_ASSIGN(const bool offline, is_offline_model(path));
   Compilation c;
+  std::string portable;
   if (offline) {
     REGIE_ASSIGN(const std::shared_ptr<const PlanSet> set, load_plan_set(path));
     if (set) {
       REGIE_ASSIGN(c.model, plan_of(*set, values));
-      c.portable_graph = set->ports->portable_graph;
+      portable = set->ports->portable_graph;
     } else {
       if (values.count("plan")) return invalid_input("the model has one plan; leave it out", "--plan");
       REGIE_ASSIGN(c.model, load_model(path));
@@ -81,8 +82,8 @@ Result<Compilation> look_at(const std::string& path, const po::variables_map& va
   c.path = path;
   regie::ParseOptions parse_options;
   parse_options.max_depth = regie::kMaxProgramDepth;
-  if (c.portable_graph.empty()) c.portable_graph = c.model->portable_graph;
-  REGIE_ASSIGN(c.imported, regie::parse(c.portable_graph, path + " (portable graph)", parse_options));
+  if (portable.empty()) portable = c.model->portable_graph;
+  REGIE_ASSIGN(c.imported, regie::parse(portable, path + " (portable graph)", parse_options));
   return c;
 }
 

@@ -15,7 +15,6 @@ namespace regie::cli {
 struct Compilation {
   std::string path;
   std::shared_ptr<const Model> model;
-  std::string portable_graph;
   nlohmann::ordered_json ledger;
   std::unique_ptr<Graph> imported;  // bytes of constants left out
   bool complete = true;             // the ledger has every detail, not only the first ones

@@ -26,12 +26,6 @@ std::string PlanSet::plan_text(size_t plan) const {
   return plan < plans.size() ? sizes_text(*this, sizes_of(plan)) : "dynamic";
 }
 
-std::optional<regie_tensor> PlanSet::default_of(size_t input) const {
-  const Model& m = *plans.front();
-  if (m.inputs[input].default_weight == REGIE_NONE) return std::nullopt;
-  return default_tensor(m, m.inputs[input]);
-}
-
 const PlanSet::Axis* PlanSet::axis_of(ModelDim dim) const {
   if (dim >= 0) return nullptr;
   const std::vector<int64_t>& words = ports->expressions[static_cast<size_t>(-(dim + 1))].words;

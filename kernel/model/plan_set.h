@@ -4,7 +4,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,8 +33,6 @@ struct PlanSet {
   const std::shared_ptr<const Model>& plan(size_t p) const { return p < plans.size() ? plans[p] : dynamic; }
   std::string plan_text(size_t plan) const;          // "x.0=4, x.2=320"; "dynamic"
   std::vector<int64_t> sizes_of(size_t plan) const;  // one an axis; not of the dynamic one
-  // What an input is that a run leaves out, as every plan has it; nothing if a run must give it.
-  std::optional<regie_tensor> default_of(size_t input) const;
   // The axis that a dimension of the ports is, and nothing else; NULL: none.
   const Axis* axis_of(ModelDim dim) const;
 };

@@ -30,22 +30,6 @@ std::string tensor_text(const regie_tensor& t) {
 
 }  // namespace
 
-void RunState::find_defaults() {
-  const Model& m = *core_->model;
-  for (size_t i = 0; i < m.inputs.size(); ++i) {
-    if (m.inputs[i].default_weight == REGIE_NONE) continue;
-    defaults_.emplace_back(i, default_tensor(m, m.inputs[i]));
-  }
-  if (!defaults_.empty()) given_.resize(m.inputs.size());
-}
-
-std::span<const regie_tensor> RunState::with_defaults(std::span<const regie_tensor> inputs) {
-  std::copy(inputs.begin(), inputs.end(), given_.begin());
-  for (const auto& [i, t] : defaults_)
-    if (given_[i].elem == REGIE_ELEM_UNKNOWN) given_[i] = t;
-  return given_;
-}
-
 bool RunState::matches(const ShapePlan& plan, std::span<const regie_tensor> inputs) const {
   const Model& m = *core_->model;
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -1,11 +1,11 @@
 // A run of a model with several plans.
 #include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include "base/elem.h"
 #include "base/log.h"
 #include "runtime/boxes.h"
+#include "runtime/input_defaults.h"
 #include "runtime/plan_choice.h"
 #include "runtime/plan_session.h"
 #include "runtime/run_state.h"
@@ -30,12 +30,8 @@ struct PlanContext::Rep {
         cropped(set.ports->outputs.size()),
         cropped_dims(set.ports->outputs.size()),
         views(set.ports->inputs.size()),
-        results(set.ports->outputs.size()) {
-    for (size_t i = 0; i < set.ports->inputs.size(); ++i) {
-      defaults.push_back(set.default_of(i));
-      if (defaults.back()) given.resize(set.ports->inputs.size());
-    }
-  }
+        results(set.ports->outputs.size()),
+        defaults(*set.plans.front()) {}
 
   PlanSession* session;
   const PlanSet& set;
@@ -49,15 +45,8 @@ struct PlanContext::Rep {
   std::vector<std::vector<int64_t>> cropped_dims;
   std::vector<regie_tensor> views, results;
   std::vector<int64_t> resized_dims;
-  std::vector<std::optional<regie_tensor>> defaults;  // by input
-  std::vector<regie_tensor> given;                    // inputs with their defaults, if there are any
+  InputDefaults defaults;  // every plan has the same
 
-  std::span<const regie_tensor> with_defaults(std::span<const regie_tensor> inputs) {
-    if (given.empty() || inputs.size() != given.size()) return inputs;
-    for (size_t i = 0; i < given.size(); ++i)
-      given[i] = defaults[i] && inputs[i].elem == REGIE_ELEM_UNKNOWN ? *defaults[i] : inputs[i];
-    return given;
-  }
   bool owns(size_t output, const void* data) const {
     return data && (cropped[output].data.get() == data ||
                     std::any_of(contexts.begin(), contexts.end(),
@@ -195,7 +184,7 @@ Status PlanContext::Rep::crop(size_t o, regie_tensor* to) {
 
 Status PlanContext::run(std::span<const regie_tensor> inputs, std::span<regie_tensor> outputs) {
   Rep& r = *rep_;
-  inputs = r.with_defaults(inputs);
+  inputs = r.defaults.with(inputs);
   REGIE_TRY(check_kinds(*r.set.ports, inputs));
   if (outputs.size() != r.results.size())
     return invalid_input("the model has " + std::to_string(r.results.size()) + " outputs, but room for " +

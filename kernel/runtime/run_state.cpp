@@ -25,7 +25,7 @@ Result<std::unique_ptr<RunState>> RunState::make(SessionCore* core) {
   s->output_addresses_.resize(m.outputs.size());
   s->wanted_outputs_.resize(m.outputs.size());
   s->pool_ = std::make_unique<LatePool>(*core);
-  s->find_defaults();
+  s->defaults_ = InputDefaults(m);
   s->seen_outputs_ = m.seen_outputs();
   size_t tasks = 0;
   for (const ModelProgram& p : m.programs) tasks += p.tasks.size();
@@ -127,7 +127,7 @@ Status RunState::run_trusting(std::span<const regie_tensor> inputs, std::span<re
   if (outputs.size() != m.outputs.size())
     return invalid_input("the model has " + std::to_string(m.outputs.size()) + " outputs, but room for " +
                          std::to_string(outputs.size()) + " was given");
-  if (!defaults_.empty()) inputs = with_defaults(inputs);
+  inputs = defaults_.with(inputs);
   if (failed_) REGIE_TRY(renew_streams());
   Bound* bound = nullptr;
   REGIE_TRY(find_bound(inputs, &bound));

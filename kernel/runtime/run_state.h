@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/bound.h"
+#include "runtime/input_defaults.h"
 
 namespace regie {
 
@@ -49,12 +50,9 @@ class RunState {
   Status check_outputs(const ShapePlan& plan, std::span<const regie_tensor> outputs);
   Status grow_output(size_t output, uint64_t bytes);
   std::string shape_change(std::span<const regie_tensor> inputs) const;
-  void find_defaults();
   // Runs with room for the outputs that tell dimensions of others, and gives those the dimensions that were
   // told.
   Status run_unranked(std::span<const regie_tensor> inputs, std::span<regie_tensor> outputs);
-  // `inputs` with the defaults in the place of those that are not given. Allocates nothing.
-  std::span<const regie_tensor> with_defaults(std::span<const regie_tensor> inputs);
 
   // run_state.cpp
   Status run_trusting(std::span<const regie_tensor> inputs, std::span<regie_tensor> outputs);
@@ -108,11 +106,10 @@ class RunState {
   void record(bool on);
   Status collect_records();
 
-  SessionCore* core_ = nullptr;                            // outlives this
-  std::vector<std::pair<size_t, regie_tensor>> defaults_;  // by input that has one
+  SessionCore* core_ = nullptr;  // outlives this
+  InputDefaults defaults_;
   size_t seen_outputs_ = 0;
   std::vector<regie_tensor> all_outputs_;  // where callers see less than the model has
-  std::vector<regie_tensor> given_;        // room for all inputs, if one of them has a default
   std::vector<DeviceMemory> arenas_;       // by space
   uint64_t generation_ = 1;
   std::unique_ptr<LatePool> pool_;
