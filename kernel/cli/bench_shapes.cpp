@@ -60,13 +60,13 @@ Json to_json(const std::string& path, Opened& opened, const std::vector<Measured
   j["peak_resident_bytes"] = peak_resident_bytes();
   j["shapes"] = Json::array();
   for (const Measured& m : list) {
-    Json one{
-        {"shape", m.shape}, {"requests", m.requests}, {"first_use_ms", m.first_ms}, {"prepared", m.prepared}};
-    if (!m.plan.empty()) one["plan"] = m.plan;
     if (!m.refused.empty()) {
       j["shapes"].push_back({{"shape", m.shape}, {"requests", m.requests}, {"refused", m.refused}});
       continue;
     }
+    Json one{
+        {"shape", m.shape}, {"requests", m.requests}, {"first_use_ms", m.first_ms}, {"prepared", m.prepared}};
+    if (!m.plan.empty()) one["plan"] = m.plan;
     one["iterations"] = m.summary.count;
     one["latency_ms"] = {{"min", m.summary.min},       {"max", m.summary.max}, {"mean", m.summary.mean},
                          {"median", m.summary.median}, {"p90", m.summary.p90}, {"p99", m.summary.p99}};

@@ -3,9 +3,6 @@
 #include <cstdio>
 #include <iostream>
 
-#if defined(__GLIBC__)
-#endif
-
 #include "api/objects.h"
 
 namespace regie::cli {

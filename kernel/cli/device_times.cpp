@@ -28,6 +28,7 @@ std::string origin_of(const TaskInfo& info) {
 
 std::vector<StreamTimes> read_device_times(const char* text) {
   std::vector<StreamTimes> streams;
+  std::set<uint32_t> devices;
   const Json all = Json::parse(text);
   for (const Json& s : all.at("streams")) {
     StreamTimes& to = streams.emplace_back();
@@ -41,7 +42,8 @@ std::vector<StreamTimes> read_device_times(const char* text) {
     for (const Json& p : s.at("slices"))
       to.slices.push_back({p.at("time"), p.at("lane"), p.at("begin"), p.at("end"), p.at("name")});
     for (const Json& w : s.at("waits")) to.waits.push_back({w.at("begin"), w.at("end")});
-    for (const Json& h : s.at("host")) to.host.push_back({h.at("time"), h.at("begin"), h.at("end")});
+    if (devices.insert(to.device).second)
+      for (const Json& h : s.at("host")) to.host.push_back({h.at("time"), h.at("begin"), h.at("end")});
   }
   return streams;
 }
@@ -88,10 +90,8 @@ void DeviceSummaries::add(const Tasks& tasks, const std::vector<regie_task_time>
     devices_[device].name = tasks.devices[device];
     devices_[device].ns += static_cast<double>(e.end - e.begin);
   }
-  std::set<uint32_t> seen;
   for (const StreamTimes& s : streams) {
-    if (seen.insert(s.device).second && extent.count(s.device))
-      for (const auto& h : s.host) devices_[s.device].host_work += static_cast<double>(h.end - h.begin);
+    for (const auto& h : s.host) devices_[s.device].host_work += static_cast<double>(h.end - h.begin);
     if (s.tasks.empty()) continue;
     Device& d = devices_[s.device];
     Stream& to = d.streams[s.stream];
@@ -142,7 +142,7 @@ DeviceSummaries::Stream DeviceSummaries::Device::all() const {
 nlohmann::ordered_json DeviceSummaries::json(double runs) const {
   Json list = Json::array();
   for (const auto& [number, d] : devices_) {
-    Json engines = Json::array(), streams = Json::array(), origins = Json::array();
+    Json engines = Json::array(), streams = Json::array();
     for (const auto& [lane, e] : d.engines)
       engines.push_back({{"name", e.first},
                          {"busy_us", e.second / 1e3 / runs},
@@ -158,11 +158,12 @@ nlohmann::ordered_json DeviceSummaries::json(double runs) const {
                            {"host", s.gap.host / 1e3 / runs},
                            {"event", s.gap.event / 1e3 / runs},
                            {"engine", s.gap.engine / 1e3 / runs}}}});
-    Json kernels = Json::array();
-    for (const auto& [name, share] : ranked(d.kernels))
-      kernels.push_back({{"name", name}, {"tasks", share.calls}, {"us", share.ns / 1e3 / runs}});
-    for (const auto& [name, share] : ranked(d.origins))
-      origins.push_back({{"name", name}, {"tasks", share.calls}, {"us", share.ns / 1e3 / runs}});
+    const auto table = [&](const std::map<std::string, TimeShares::Share>& shares) {
+      Json rows = Json::array();
+      for (const auto& [name, share] : ranked(shares))
+        rows.push_back({{"name", name}, {"tasks", share.calls}, {"us", share.ns / 1e3 / runs}});
+      return rows;
+    };
     list.push_back({{"device", d.name},
                     {"run_us", d.ns / 1e3 / runs},
                     {"launches", d.launches / runs},
@@ -177,8 +178,8 @@ nlohmann::ordered_json DeviceSummaries::json(double runs) const {
                     {"roofline_share", d.at_work > 0 ? d.least / d.at_work : 0.0},
                     {"engines", std::move(engines)},
                     {"streams", std::move(streams)},
-                    {"by_source", std::move(origins)},
-                    {"by_kernel", std::move(kernels)}});
+                    {"by_source", table(d.origins)},
+                    {"by_kernel", table(d.kernels)}});
   }
   return list;
 }
@@ -210,21 +211,20 @@ std::string DeviceSummaries::text(double runs) const {
           "%.3f us\n",
           stream, s.tasks / runs, s.busy / 1e3 / runs, s.gap.launch / 1e3 / runs, s.gap.host / 1e3 / runs,
           s.gap.event / 1e3 / runs, s.gap.engine / 1e3 / runs);
-    constexpr size_t kMost = 12;
-    const auto kernels = ranked(d.kernels);
-    out += "  by kernel\n";
-    for (size_t i = 0; i < kernels.size() && i < kMost; ++i)
-      out += line("  %5.1f %%  %12.3f us  x%-5.0f ", percent(kernels[i].second.ns, d.duration),
-                  kernels[i].second.ns / 1e3 / runs, static_cast<double>(kernels[i].second.calls) / runs) +
-             kernels[i].first + "\n";
-    if (kernels.size() > kMost) out += line("  and %zu more\n", kernels.size() - kMost);
-    const auto list = ranked(d.origins);
-    out += "  by the framework's operators\n";
-    for (size_t i = 0; i < list.size() && i < kMost; ++i)
-      out += line("  %5.1f %%  %12.3f us  x%-5.0f ", percent(list[i].second.ns, d.duration),
-                  list[i].second.ns / 1e3 / runs, static_cast<double>(list[i].second.calls) / runs) +
-             list[i].first + "\n";
-    if (list.size() > kMost) out += line("  and %zu more\n", list.size() - kMost);
+    const auto table = [&](const char* title, const std::map<std::string, TimeShares::Share>& shares) {
+      constexpr size_t kMost = 12;
+      const auto list = ranked(shares);
+      out += line("  by %s\n", title);
+      for (size_t i = 0; i < list.size() && i < kMost; ++i) {
+        const auto& [name, share] = list[i];
+        out += line("  %5.1f %%  %12.3f us  x%-5.0f ", percent(share.ns, d.duration), share.ns / 1e3 / runs,
+                    static_cast<double>(share.calls) / runs) +
+               name + "\n";
+      }
+      if (list.size() > kMost) out += line("  and %zu more\n", list.size() - kMost);
+    };
+    table("kernel", d.kernels);
+    table("the framework's operators", d.origins);
   }
   return out;
 }

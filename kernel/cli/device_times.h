@@ -42,7 +42,7 @@ struct StreamTimes {
   std::vector<Task> tasks;
   std::vector<Slice> slices;
   std::vector<Wait> waits;
-  std::vector<Host> host;  // of the device: the same for all its streams
+  std::vector<Host> host;  // of the device: kept with the first of its streams
 };
 
 std::vector<StreamTimes> read_device_times(const char* json);

@@ -40,12 +40,11 @@ Result<Compilation> compile_now(const std::string& path, const po::variables_map
 Result<std::shared_ptr<const Model>> plan_of(const PlanSet& set, const po::variables_map& values) {
   size_t plan = set.plans.size() - 1;
   std::string known;
-  for (size_t p = 0; p < set.plan_count(); ++p)
-    known += (p ? "; " : "") + (p < set.plans.size() ? set.plan_text(p) : "dynamic");
+  for (size_t p = 0; p < set.plan_count(); ++p) known += (p ? "; " : "") + set.plan_text(p);
   if (values.count("plan")) {
     const std::string wanted = values["plan"].as<std::string>();
     for (plan = 0; plan < set.plan_count(); ++plan)
-      if (wanted == (plan < set.plans.size() ? set.plan_text(plan) : "dynamic")) break;
+      if (wanted == set.plan_text(plan)) break;
     if (plan == set.plan_count())
       return invalid_input("there is no plan for '" + wanted + "'; there are: " + known, "--plan");
   } else {

@@ -93,13 +93,11 @@ class Trace {
                     from->second.second->end - 1, s->device, kStreams + s->stream, t->begin);
       last[{r.program, r.task}] = at;
     }
-    std::set<uint32_t> seen;
     for (const StreamTimes& s : run.streams) {
-      if (seen.insert(s.device).second)
-        for (const auto& h : s.host) {
-          const regie_task_time& r = run.times.at(h.time);
-          own_slice(slice_name(tasks_.of(r)), "host", s.device, kIssue, h.begin, h.end, {{"task", r.task}});
-        }
+      for (const auto& h : s.host) {
+        const regie_task_time& r = run.times.at(h.time);
+        own_slice(slice_name(tasks_.of(r)), "host", s.device, kIssue, h.begin, h.end, {{"task", r.task}});
+      }
       for (const auto& w : s.waits)
         own_slice("wait", "wait", s.device, kIssue, w.begin, w.end, {{"stream", s.stream}});
       for (const auto& p : s.slices)

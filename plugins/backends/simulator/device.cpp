@@ -313,13 +313,14 @@ uint64_t now(regie_device* device) {
 
 void record(regie_stream* s, uint32_t on) {
   std::lock_guard lock(s->device->mutex);
-  // A second record of all streams begins anew, with the first of them.
-  if (on && s->record.on) s->device->host_work.clear();
+  // A record begins anew with the first of its streams, be it the second record of them all.
+  const auto& all = s->device->streams;
+  const bool alone = std::none_of(all.begin(), all.end(), [&](const auto& other) {
+    return other.second != s && other.second->record.on;
+  });
+  if (alone || (on && s->record.on)) s->device->host_work.clear();
   s->record = {};
   s->record.on = on != 0;
-  const auto& all = s->device->streams;
-  if (std::none_of(all.begin(), all.end(), [](const auto& other) { return other.second->record.on; }))
-    s->device->host_work.clear();
 }
 void tag(regie_stream* s, uint64_t tag) {
   std::lock_guard lock(s->device->mutex);
@@ -345,11 +346,9 @@ regie_status collect(regie_stream* s, regie_trace* trace) {
 void host_spent(regie_device* device, uint64_t ns, uint64_t tag) {
   std::lock_guard lock(device->mutex);
   const Issue spent = device->clock.spend(ns);
-  for (const auto& [number, s] : device->streams)
-    if (s->record.on) {
-      device->host_work.push_back({tag, spent.begin, spent.end});
-      break;
-    }
+  const auto& all = device->streams;
+  if (std::any_of(all.begin(), all.end(), [](const auto& s) { return s.second->record.on; }))
+    device->host_work.push_back({tag, spent.begin, spent.end});
 }
 
 constexpr regie_device_info kDevices[] = {

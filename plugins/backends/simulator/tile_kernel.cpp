@@ -30,9 +30,7 @@ struct Timings {
     std::vector<bool> beyond;
     for (const tile::GlobalBuffer& b : task->program().gm)
       beyond.push_back(static_cast<double>(b.bytes) > cache_bytes);
-    in_common = std::find(beyond.begin(), beyond.end(), true) == beyond.end()
-                    ? std::vector<double>(beyond.size(), 1)
-                    : readers_in_common(task->program(), beyond);
+    in_common = readers_in_common(task->program(), beyond);
     read_bytes = r.read_bytes;
     written_bytes = r.written_bytes;
     for (const TileCore& c : r.cores) flops += 2.0 * static_cast<double>(c.macs);

@@ -178,9 +178,8 @@ class ChooseFormats {
       for (const auto& r : readers.free)
         connect(vertex_[r.first], options_[r.first].size(),
                 [&](uint32_t o, size_t i) { return price(c, value, made(o), wished(r, i)); });
-      if (readers.plain)
-        for (uint32_t o = 0; o < makes; ++o)
-          if (maker != REGIE_NONE) problem.add_cost(maker, o, price(c, value, made(o), kPlain));
+      if (readers.plain && maker != REGIE_NONE)
+        for (uint32_t o = 0; o < makes; ++o) problem.add_cost(maker, o, price(c, value, made(o), kPlain));
       return;
     }
     const std::vector<regie_format> list(formats.begin(), formats.end());
@@ -269,13 +268,13 @@ class ChooseFormats {
   void insert(PassContext& c, const Conversion& k) {
     const GraphView& g = c.graph();
     const regie_value& v = g.value(k.value);
-    const auto [engine, ns] = converter(c, k.value, made_as(g, k.value), k.to);
+    const regie_format made_in = made_as(g, k.value);
+    const std::string to = spell_layout(k.to), from = spell_layout(made_in);
+    const auto [engine, ns] = converter(c, k.value, made_in, k.to);
     if (engine == REGIE_NONE)
       throw Failure(REGIE_INTERNAL,
-                    "a conversion from " + spell(made_as(g, k.value)) + " to " + spell(k.to) +
-                        " was chosen that no engine makes",
+                    "a conversion from " + from + " to " + to + " was chosen that no engine makes",
                     g.describe(v));
-    const std::string to = spell(k.to), from = spell(made_as(g, k.value));
     Patch patch(c, "bring into another format", k.anchor);
     const std::string base = v.name.size ? std::string(sv(v.name)) : std::string("value");
     const std::string result = v.name.size ? base + "." + to : std::string();
@@ -328,7 +327,7 @@ class ChooseFormats {
       for (size_t i = 0; i < formats.size(); ++i)
         if (formats[i] != kPlain)
           text += std::string(text.empty() ? "" : ", ") + what + " " + std::to_string(i) + " in " +
-                  spell(formats[i]);
+                  spell_layout(formats[i]);
     };
     list("operand", o.operands);
     list("result", o.results);
@@ -342,8 +341,6 @@ class ChooseFormats {
     type.format = format;
     c.set_type(value, type);
   }
-
-  static std::string spell(regie_format f) { return spell_layout(f); }
 
   struct Change {
     uint32_t value;

@@ -51,8 +51,6 @@ double seconds_of(const Config& config) {
   return value;
 }
 
-constexpr uint64_t kMany = 20'000;  // buffers
-
 // Work is counted in looks at an item or a pair: some 150 million a second.
 Limits limits_of(Planner planner, const Config& config, const regie_memory_problem& problem) {
   Limits limits;
@@ -71,7 +69,7 @@ Limits limits_of(Planner planner, const Config& config, const regie_memory_probl
   } else if (effort == "default") {
     // Conflicts are of plans for several streams, which are compiled all the time and rarely proven.
     limits.search_work = problem.conflict_count ? 20'000'000 : 1'600'000'000;
-    if (problem.buffer_count >= kMany) limits.greedy_visits = 120'000'000;
+    if (problem.buffer_count >= packed::kMany) limits.greedy_visits = 120'000'000;
     limits.near_enough = 1.045;
   } else if (effort == "exhaustive") {
     limits.greedy_visits = 80'000'000;

@@ -11,7 +11,6 @@ namespace packed {
 
 namespace {
 
-constexpr uint64_t kMany = 20'000;      // items
 constexpr size_t kMostHeavy = 10'000;   // packed before the others, at first
 constexpr uint64_t kLook = 4;           // visits that a look of plan_lowest_first counts for
 constexpr uint64_t kMostItems = 5'000;  // of a piece that is searched

@@ -9,6 +9,8 @@
 
 namespace packed {
 
+constexpr uint64_t kMany = 20'000;  // items; greedy plans of so many are tried sparingly
+
 struct Limits {
   uint64_t capacity = UINT64_MAX;  // UINT64_MAX: the less the better
   uint64_t greedy_visits = 0;      // looks at items or pairs that greedy plans may take

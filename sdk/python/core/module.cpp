@@ -103,7 +103,7 @@ nb::object Port::shape() const {
   return out;
 }
 
-using Options = std::vector<std::pair<std::string, std::string>>;
+using api::Options;
 
 class Model {
  public:

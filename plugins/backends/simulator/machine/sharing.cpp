@@ -53,8 +53,9 @@ void mark(const tile::Concrete& i, Pages& pages) {
 }  // namespace
 
 std::vector<double> readers_in_common(const tile::Program& program, const std::vector<bool>& asked) {
-  const tile::Plan plan(program);
   std::vector<double> common(program.gm.size(), 1);
+  if (std::find(asked.begin(), asked.end(), true) == asked.end()) return common;
+  const tile::Plan plan(program);
   std::vector<std::vector<bool>> together(program.gm.size());
   std::vector<double> apart(program.gm.size(), 0);
   for (uint32_t core = 0; core < program.cores; ++core) {
