@@ -2,7 +2,7 @@
 
     simulator_accuracy.py REGIE WORK_FOLDER [--page docs/simulator-accuracy.md]
 
-Without --page only the points are predicted, and an error beyond what the page claims for a point fails."""
+Without --page only the points are predicted. An error beyond what is allowed for a point (`points`) fails."""
 
 import argparse
 import json
@@ -105,14 +105,14 @@ def points(p):
     for elements in (1 << 10, 1 << 20, 1 << 22, 1 << 24, 24 << 20):
         size = elements * 4  # read and written
         yield (f"910B2: sigmoid of halves, {size / 2**20:.3g} MiB moved", "us", 3.4 + size / 2.45e6, p.sigmoid("ascend910b2", elements),
-               "software_start_ns, slow_passes", 0.15)
+               "software_start_ns, slow_passes", 0.1)
     yield "910B3: launch and wait", "us", 26, p.launch_and_wait("ascend910b3-sim"), "issue_ns, wait_ns", 0.16
     yield "310P3: launch and wait", "us", 75, p.launch_and_wait("ascend310p3-sim"), "issue_ns, wait_ns", 0.1
     yield "910B3: copy of 32 bytes to the device", "us", 26, p.copy("ascend910b3-sim", 32), "copy_start_ns", 0.1
     rates = [batch * 1e6 / p.network(r101, "ascend310-sim", batch, "3,224,224")["run_us"] for batch in (1, 16)]
-    yield "310: ResNet-101, batch 1", "images/s", 248, rates[0], "", 0.5
-    yield "310: ResNet-101, batch 16", "images/s", 401, rates[1], "", 0.5
-    yield "310: ResNet-101, batch 16 to batch 1", "", 401 / 248, rates[1] / rates[0], "", 0.5
+    yield "310: ResNet-101, batch 1", "images/s", 248, rates[0], "", 0.3
+    yield "310: ResNet-101, batch 16", "images/s", 401, rates[1], "", 0.3
+    yield "310: ResNet-101, batch 16 to batch 1", "", 401 / 248, rates[1] / rates[0], "", 0.3
 
 
 def table(head, rows):
@@ -183,7 +183,7 @@ def main():
     for model in p.models.values():
         pathlib.Path(model).unlink()
     if wrong:
-        sys.exit("further off than the page says: " + "; ".join(wrong))
+        sys.exit("further off than is allowed: " + "; ".join(wrong))
 
 
 if __name__ == "__main__":

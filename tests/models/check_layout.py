@@ -9,28 +9,21 @@ output within 5e-3, and rounding only where all readers round anyway adds nothin
 import json
 import pathlib
 import re
-import subprocess
 import sys
 
 import numpy as np
 import onnx
-import onnxruntime
-from onnx import numpy_helper
+
+from check_models import run
+from check_simulated import error_of, halves, rounded, session_of
 
 NETWORKS = ["resnet18", "squeezenet1_1", "resnet50"]
 SETTINGS = ["f32", "f16-where-exact", "f16", "f16-everywhere"]
 
 
-def regie(*arguments):
-    done = subprocess.run([str(a) for a in arguments], capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(map(str, arguments))}: {done.returncode}\n{done.stderr}")
-    return done.stdout
-
-
 def check_plan(tool, model, work):
     dump = work / "stages"
-    out = json.loads(regie(tool, "compile", model, "--target", "ascend910a-sim", "-o", work / "model.rgm", "--dump", dump, "--json"))
+    out = json.loads(run([tool, "compile", model, "--target", "ascend910a-sim", "-o", work / "model.rgm", "--dump", dump, "--json"]))
     engines, conversions = [], 0
     for line in sorted(dump.glob("*.rg"))[-1].read_text().splitlines():
         node = re.match(r"  %.* = ([A-Za-z.]+)[({].*@engine\(\"(\w+)\"\)", line)
@@ -46,18 +39,14 @@ def check_plan(tool, model, work):
 
 
 def check_numbers(tool, path, targets, work):
-    model = onnx.load(path)
-    for tensor in model.graph.initializer:
-        if tensor.data_type == onnx.TensorProto.FLOAT:
-            values = numpy_helper.to_array(tensor).astype(np.float16).astype(np.float32)
-            tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
-    rounded = work / path.name
-    onnx.save(model, rounded)
+    model = rounded(onnx.load(path))
+    given = work / path.name
+    onnx.save(model, given)
     source = model.graph.input[0]
     dims = [d.dim_value for d in source.type.tensor_type.shape.dim]
-    x = np.random.default_rng(5).standard_normal(dims).astype(np.float16).astype(np.float32)
+    x = halves(np.random.default_rng(5).standard_normal(dims).astype(np.float32))
     np.save(work / "x.npy", x)
-    expected = onnxruntime.InferenceSession(str(rounded)).run(None, {source.name: x})[0]
+    expected = session_of(given).run(None, {source.name: x})[0]
     errors = {}
     for setting in SETTINGS:
         text = (targets / "ascend910a-sim.toml").read_text()
@@ -67,9 +56,8 @@ def check_numbers(tool, path, targets, work):
         target.write_text(text.replace(engine, engine + f'[engine.params]\nbetween_tasks = "{setting}"\n'))
         for old in work.glob("result/*.npy"):
             old.unlink()
-        regie(tool, "run", rounded, "--target", target, "--input", f"{source.name}={work / 'x.npy'}", "--output-dir", work / "result")
-        got = np.load(next((work / "result").glob("*.npy")))
-        errors[setting] = float(np.linalg.norm(got - expected) / np.linalg.norm(expected))
+        run([tool, "run", given, "--target", target, "--input", f"{source.name}={work / 'x.npy'}", "--output-dir", work / "result"])
+        errors[setting] = error_of(np.load(next((work / "result").glob("*.npy"))), expected)
     print(path.stem, " ".join(f"{s} {e:.2e}" for s, e in errors.items()))
     assert all(e <= 5e-3 for e in errors.values()), errors
     assert errors["f16-where-exact"] <= 1.02 * errors["f32"], errors

@@ -7,10 +7,10 @@ line each and a table; exits 1 if a bound is missed.
 
   a network  inputs and weights are rounded to halves, in a copy of the model. At every tensor that the graph for the target still
              has, relative errors in the Euclidean norm (integers: equal). Of its own operators, ONNX Runtime given the operands that
-             the target had, as halves: at most 5e-3. From the inputs on: at most 5e-3 as well, or, where that is more, ALLOWED times
+             the target had, as halves: at most 5e-3. From the inputs on: at most 5e-3 as well, or, where that is more, 2.5 (ALLOWED) times
              what ONNX Runtime itself is off when nothing but the operands of its products are rounded to halves ("halves" below):
              networks of random weights make more of each error in the next layer, and no device of halves is better than that.
-  digits     the model of tests/models/digits: of its 360 images at least 97 % read right, and the scores by the bound above
+  digits     the model of tests/models/digits: of its 360 images at least 97 % read right, and the scores within 5e-3
   ocr        the text of tests/models/ocr/picture.pgm, read by detector, classifier and recogniser, all on the target
 """
 import argparse

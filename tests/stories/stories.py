@@ -86,7 +86,6 @@ one into the other looks for neighbours. Here the pass that takes such nodes awa
     s.text.append("```toml\n" + (s.work / "careless.toml").read_text() + "```\n")
     said = s.show("explain", "stray.onnx", "layer2.1.2.bn", *TARGET, *ONE, *careless, only=r"^\S| on aicore| conv-batchnorm|Conv expected, .*Cast",
                   leave=8)
-    said = s.call("explain", "stray.onnx", "layer2.1.2.bn", *TARGET, *ONE, *careless)
     s.claim("in the way: node 'layer2.1.2.conv.cast' (Cast)" in said, "explain names the node in the way")
     s.show("profile", "stray.onnx", *TARGET, *ONE, *careless, *QUIET, only=SUMMARY)
     s.say("The default pipeline removes it before the rules are tried, and the fusion is there again:")

@@ -9,6 +9,7 @@ import sys
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCE / "tests/bench"))
 import networks  # noqa: E402
+import simulator_accuracy  # noqa: E402
 
 BYTES = {"f32": 4, "f16": 2, "i64": 8, "i32": 4, "f64": 8, "i8": 1, "u8": 1, "bool": 1}
 
@@ -44,10 +45,7 @@ class Story:
         return json.loads(out)["simulated"][0]
 
     def table(self, head, rows):
-        cells = [head] + [[str(c) for c in row] for row in rows]
-        widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
-        lines = ["| " + " | ".join(c.ljust(w) for c, w in zip(row, widths)) + " |" for row in cells]
-        self.text.append("\n".join([lines[0], "|" + "|".join("-" * (w + 2) for w in widths) + "|", *lines[1:]]) + "\n")
+        self.text.append(simulator_accuracy.table(head, rows))
 
     def file(self, name, text):
         (self.work / name).write_text(text)

@@ -1,10 +1,11 @@
 """Several streams against one, on simulated accelerators: predicted and simulated time, events, arenas, and the answers.
 
-    check_streams.py REGIE FOLDER [--networks FOLDER] [--targets NAME,...] [--only NAME,...] [--no-answers]
+    check_streams.py REGIE WORK --networks FOLDER [--targets NAME,...] [--only NAME,...] [--no-answers]
 
 For each network, target and mode (issue: task by task; sink: all at once): compiled for one stream, for several with the fewest events,
 and with an event for each need. Fails if several are slower than one, if the networks that have something to overlap do not take
-0.9 of the time in sink mode (geometric mean), if an event for each need are fewer, or if an answer differs by a bit.
+0.9 of the time in sink mode (geometric mean), if an event for each need are fewer, or if an answer differs by a bit. A network of which
+nothing is on the device has a line that says so.
 """
 import argparse
 import json
@@ -18,7 +19,9 @@ import onnx
 
 HERE = pathlib.Path(__file__).resolve().parent
 TARGETS = HERE.parent.parent / "configs" / "targets"
-KINDS = {1: np.float32, 6: np.int32, 7: np.int64, 9: np.bool_}
+sys.path.insert(0, str(HERE.parent / "models"))
+from inputs import input_options, random_inputs  # noqa: E402
+
 # What has branches that different engines compute, or that are small beside what a task costs.
 OVERLAP = {"googlenet", "heads", "two_towers", "detector"}
 
@@ -40,20 +43,8 @@ def target_file(work, name, mode, numerics):
 
 
 def inputs_of(network, work):
-    graph = onnx.load(str(network), load_external_data=False).graph
-    weights = {t.name for t in graph.initializer}
-    random = np.random.default_rng(5)
-    given = []
-    for value in graph.input:
-        if value.name in weights:
-            continue
-        kind = KINDS[value.type.tensor_type.elem_type]
-        dims = [d.dim_value or 1 for d in value.type.tensor_type.shape.dim]
-        data = random.integers(0, 100, dims).astype(kind) if kind != np.float32 else random.standard_normal(dims, dtype=np.float32)
-        file = work / f"{network.stem}.{value.name.replace('/', '_')}.npy"
-        np.save(file, data)
-        given += ["--input", f"{value.name}={file}"]
-    return given
+    model = onnx.load(str(network), load_external_data=False)
+    return input_options(random_inputs(model, 5, lambda name, dims: [d or 1 for d in dims]), work)
 
 
 class Check:
@@ -91,7 +82,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("regie")
     parser.add_argument("work", type=pathlib.Path)
-    parser.add_argument("--networks", type=pathlib.Path)
+    parser.add_argument("--networks", type=pathlib.Path, required=True)
     parser.add_argument("--targets", default="ascend910a-sim,ascend310-sim")
     parser.add_argument("--only", default="")
     parser.add_argument("--no-answers", action="store_true")
@@ -110,7 +101,8 @@ def main():
                 model, one = check.compile(network, target, "streams=1")
                 one_us = check.simulated_us(model)
                 if one_us is None:
-                    continue  # nothing of it is on the device
+                    print(f"| {network.stem} | {name}, {mode} | nothing of it is on the device |", flush=True)
+                    continue
                 model, several = check.compile(network, target)
                 us = check.simulated_us(model)
                 model, every = check.compile(network, target, "events=every")
@@ -134,9 +126,13 @@ def main():
         target = target_file(a.work, a.targets.split(",")[0], "sink", "on")
         expected = check.outputs(network, target, given, "streams=1")
         for settings in ((), ("events=every",)):
-            for key, value in check.outputs(network, target, given, *settings).items():
+            got = check.outputs(network, target, given, *settings)
+            assert got.keys() == expected.keys(), (got.keys(), expected.keys())
+            for key, value in got.items():
                 if value.tobytes() != expected[key].tobytes():
                     failures.append(f"{network.stem}, {settings}: output {key} differs from that of one stream")
+    if not ratios and OVERLAP & {n.stem for n in networks}:
+        failures.append("of the networks that have something to overlap none is on a device")
     for name, values in ratios.items():
         mean = geometric(values)
         print(f"{name}, sink: {mean:.3f} of one stream's time (geometric mean of {len(values)})")

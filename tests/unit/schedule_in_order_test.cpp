@@ -6,6 +6,7 @@
 
 #include "ir/graph.h"
 #include "support/provider.h"
+#include "support/recorded_schedule.h"
 
 namespace regie {
 namespace {
@@ -13,12 +14,6 @@ namespace {
 struct Instance {
   std::vector<uint32_t> device;
   std::vector<std::vector<uint32_t>> after;
-};
-
-struct Recorded {
-  std::vector<std::pair<uint32_t, uint32_t>> issued;  // task, stream
-  std::vector<std::pair<uint32_t, uint32_t>> events;
-  std::vector<std::string> reasons;
 };
 
 class ScheduleInOrder : public ::testing::Test {
@@ -38,7 +33,6 @@ class ScheduleInOrder : public ::testing::Test {
     std::vector<std::string> names;
     for (uint32_t d = 0; d < devices; ++d) names.push_back("dev" + std::to_string(d));
     for (uint32_t d = 0; d < devices; ++d) list.push_back({str(names[d]), 1, max_events});
-    recorded_ = {};
     regie_schedule_problem p{};
     p.struct_size = sizeof(p);
     p.task_count = static_cast<uint32_t>(tasks.size());
@@ -46,18 +40,7 @@ class ScheduleInOrder : public ::testing::Test {
     p.graph = &graph.view();
     p.tasks = tasks.data();
     p.devices = list.data();
-    p.issue = [](const regie_schedule_problem* self, uint32_t task, uint32_t stream) -> regie_status {
-      static_cast<Recorded*>(self->state)->issued.emplace_back(task, stream);
-      return REGIE_OK;
-    };
-    p.event = [](const regie_schedule_problem* self, uint32_t from, uint32_t to,
-                 regie_str reason) -> regie_status {
-      auto& r = *static_cast<Recorded*>(self->state);
-      r.events.emplace_back(from, to);
-      r.reasons.emplace_back(view(reason));
-      return REGIE_OK;
-    };
-    p.state = &recorded_;
+    recorded_.record(&p);
     return call_plugin("schedule-in-order", [&] {
       return scheduler_.table->schedule(scheduler_.index, host_table(), nullptr, &p);
     });
@@ -84,7 +67,7 @@ class ScheduleInOrder : public ::testing::Test {
   }
 
   test::Provided<regie_scheduler_table> scheduler_{&PluginHost::scheduler, "schedule-in-order"};
-  Recorded recorded_;
+  test::RecordedSchedule recorded_;
 };
 
 TEST_F(ScheduleInOrder, OneDeviceNeedsNoEvents) {

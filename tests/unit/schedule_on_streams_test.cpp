@@ -11,6 +11,7 @@
 #include "schedule-on-streams/lay.h"
 #include "schedule-on-streams/predict.h"
 #include "support/provider.h"
+#include "support/recorded_schedule.h"
 
 namespace regie {
 namespace {
@@ -281,11 +282,6 @@ TEST(StreamPrediction, HostIssueEventsGapsAndUnitsCount) {
 
 // ---- The scheduler itself
 
-struct Recorded {
-  std::vector<std::pair<uint32_t, uint32_t>> issued, events;
-  std::vector<std::string> reasons;
-};
-
 class ScheduleOnStreams : public ::testing::Test {
  protected:
   // Two chains of `length` tasks and one that reads both; a device with limits.
@@ -309,7 +305,6 @@ class ScheduleOnStreams : public ::testing::Test {
         {"device.npu.issue_ns", "10"}, {"device.npu.event_ns", "10"}, {"device.npu.completion_ns", "3000"}};
     settings.insert(settings.end(), more.begin(), more.end());
     const ConfigText config(settings);
-    recorded_ = {};
     regie_schedule_problem p{};
     p.struct_size = sizeof(p);
     p.task_count = static_cast<uint32_t>(tasks.size());
@@ -317,18 +312,7 @@ class ScheduleOnStreams : public ::testing::Test {
     p.graph = &graph.view();
     p.tasks = tasks.data();
     p.devices = &device;
-    p.issue = [](const regie_schedule_problem* self, uint32_t task, uint32_t stream) -> regie_status {
-      static_cast<Recorded*>(self->state)->issued.emplace_back(task, stream);
-      return REGIE_OK;
-    };
-    p.event = [](const regie_schedule_problem* self, uint32_t from, uint32_t to,
-                 regie_str why) -> regie_status {
-      auto& r = *static_cast<Recorded*>(self->state);
-      r.events.emplace_back(from, to);
-      r.reasons.emplace_back(view(why));
-      return REGIE_OK;
-    };
-    p.state = &recorded_;
+    recorded_.record(&p);
     return call_plugin("schedule-on-streams", [&] {
       return scheduler_.table->schedule(scheduler_.index, host_table(), config.get(), &p);
     });
@@ -340,7 +324,7 @@ class ScheduleOnStreams : public ::testing::Test {
   }
 
   test::Provided<regie_scheduler_table> scheduler_{&PluginHost::scheduler, "schedule-on-streams"};
-  Recorded recorded_;
+  test::RecordedSchedule recorded_;
 };
 
 TEST_F(ScheduleOnStreams, BranchesGoSideBySide) {
