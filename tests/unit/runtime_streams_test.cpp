@@ -156,12 +156,14 @@ TEST_F(StreamsCompiled, EachEventThatIsTakenAwayIsFoundByTheCheck) {
 TEST_F(RuntimeStreams, ResultsAreThoseOfOneStreamInBothModes) {
   SessionOptions issue;
   issue.device_settings = {{"npu", "mode", "issue"}};
+  size_t laid = 0;
   for (uint64_t seed = 20; seed < 23; ++seed) {
     SCOPED_TRACE(seed);
     const std::string text = random_graph(seed, 24);
     const Answer one = run(compiled(text, sink_, {{"streams", "1"}}).model, inputs(seed));
     ASSERT_TRUE(one.status.ok()) << one.status.to_string();
     const Compiled several = compiled(text, sink_), every = compiled(text, sink_, {{"events", "every"}});
+    laid += streams_of(*several.model, "npu") > 1;
     for (const auto& [model, options] : {std::pair(several.model, SessionOptions{}),
                                          {several.model, issue},
                                          {every.model, SessionOptions{}}}) {
@@ -174,6 +176,7 @@ TEST_F(RuntimeStreams, ResultsAreThoseOfOneStreamInBothModes) {
     EXPECT_GE(most["events"], fewest["events"]);
     EXPECT_LE(fewest["predicted_ns"], fewest["predicted_one_stream_ns"]);
   }
+  EXPECT_GT(laid, 0u);
 }
 
 TEST_F(StreamsCompiled, UnderAMemoryLimitOneStreamIsTakenRatherThanAnythingTwice) {
@@ -247,16 +250,19 @@ TEST_F(RuntimeStreams, OnThisComputerTwoStreamsWorkAtTheSameTime) {
 }
 
 TEST_F(RuntimeStreams, ManyRunsOverThreadsGiveTheSame) {
+  size_t laid = 0;
   for (uint64_t seed = 40; seed < 44; ++seed) {
     SCOPED_TRACE(seed);
     const std::string text = random_graph(seed, 30);
     const Answer one = run(compiled(text, "host_cpu").model, inputs(seed));
     ASSERT_TRUE(one.status.ok()) << one.status.to_string();
     const Compiled several = compiled(text, "host_cpu", {{"streams", "3"}});
+    laid += streams_of(*several.model, "cpu") > 1;
     const Answer got = run(several.model, inputs(seed));
     ASSERT_TRUE(got.status.ok()) << got.status.to_string();
     for (size_t o = 0; o < one.outputs.size(); ++o) EXPECT_EQ(got.outputs[o].values, one.outputs[o].values);
   }
+  EXPECT_GT(laid, 0u);
 }
 
 // Branches before a loop, in each of its iterations and after it.
