@@ -127,6 +127,21 @@ int32_t axis_of(const Request& r, int32_t rank, int64_t fallback) {
   return static_cast<int32_t>(axis);
 }
 
+std::vector<int64_t> reduced_axes(const Request& r, int32_t rank) {
+  std::vector<int64_t> axes;
+  if (auto list = r.attrs.integers("axes")) axes.assign(list->begin(), list->end());
+  if (r.node.operand_count > 1 && r.node.operands[1] != REGIE_NONE) {
+    auto list = regie::sdk::constant_integers(&r.graph->values[r.node.operands[1]]);
+    if (!list) refuse("its axes are not constant");
+    axes = *list;
+  }
+  for (int64_t& a : axes) {
+    if (a < 0) a += rank;
+    if (a < 0 || a >= rank) refuse("an axis is out of range");
+  }
+  return axes;
+}
+
 const regie_tensor& Request::need(size_t i) const {
   const regie_tensor* t = operand(i);
   if (!t) refuse("operand " + std::to_string(i) + " is absent");

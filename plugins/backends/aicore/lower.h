@@ -88,6 +88,8 @@ int64_t padding_before(const regie::sdk::Attrs& attrs, size_t axis, int64_t in, 
                        int64_t stride, int64_t dilation);
 // "axis", counted from the front.
 int32_t axis_of(const Request& r, int32_t rank, int64_t fallback);
+// Of a reduction: "axes" or the constant operand 1, counted from the front; empty where there is neither.
+std::vector<int64_t> reduced_axes(const Request& r, int32_t rank);
 
 // The plan of a problem, searched once.
 CubePlan plan_once(const Request& r, const CubeProblem& p);

@@ -213,23 +213,13 @@ void split(Rows& p, const regie_tensor& x, int64_t first) {
 
 // Axes that are reduced: all from one on, or the reason why not.
 int64_t first_axis(const Request& r, const regie_tensor& x) {
-  std::vector<int64_t> axes;
-  if (auto list = r.attrs.integers("axes")) axes.assign(list->begin(), list->end());
-  if (r.node.operand_count > 1 && r.node.operands[1] != REGIE_NONE) {
-    auto list = regie::sdk::constant_integers(&r.graph->values[r.node.operands[1]]);
-    if (!list) refuse("its axes are not constant");
-    axes = *list;
-  }
+  const std::vector<int64_t> axes = reduced_axes(r, x.rank);
   if (axes.empty()) {
     if (r.attrs.integer("noop_with_empty_axes", 0)) refuse("it reduces nothing");
     return 0;
   }
   std::vector<bool> reduced(static_cast<size_t>(x.rank), false);
-  for (int64_t a : axes) {
-    if (a < 0) a += x.rank;
-    if (a < 0 || a >= x.rank) refuse("an axis is out of range");
-    reduced[static_cast<size_t>(a)] = true;
-  }
+  for (int64_t a : axes) reduced[static_cast<size_t>(a)] = true;
   int64_t first = x.rank;
   for (int64_t i = x.rank; i-- > 0;) {
     if (reduced[static_cast<size_t>(i)] && first == i + 1) first = i;
