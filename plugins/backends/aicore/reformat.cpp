@@ -60,6 +60,7 @@ Reformat plan_reformat(const Chip& chip, std::span<const int64_t> dims, regie_el
   r.to = is_half(to) ? regie_elem{REGIE_F16} : to_elem;
   int64_t count = 1, positions = 1;
   for (size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d] < 1) refuse("a tensor has no element");
     count *= dims[d];
     if (d >= 2) positions *= dims[d];
   }
