@@ -53,10 +53,15 @@ std::string fault_of(const Request& r, const regie::tile::Program& p) {
   if (!verified.ok()) return verified.message;
   for (size_t i = 0; i < r.results.size(); ++i) {
     if (r.results[i].elem == REGIE_ELEM_UNKNOWN) continue;
-    uint64_t written = 0;
+    // Of all buffers that are this result: several may write the same bytes.
+    std::vector<regie::tile::ByteRange> ranges;
     for (size_t g = 0; g < p.gm.size(); ++g)
       if (p.gm[g].kind == REGIE_TILE_RESULT && p.gm[g].index == i)
-        for (const regie::tile::ByteRange& range : verified.writes[g]) written += range.end - range.begin;
+        ranges.insert(ranges.end(), verified.writes[g].begin(), verified.writes[g].end());
+    std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+    uint64_t written = 0;  // all from the first byte on
+    for (const regie::tile::ByteRange& range : ranges)
+      if (range.begin <= written) written = std::max(written, range.end);
     if (written != regie::sdk::bytes_of(r.results[i]))
       return "it leaves parts of result " + std::to_string(i) + " unwritten";
   }
