@@ -73,8 +73,8 @@ std::optional<Lowered> offered(const Request& r, const regie_host* host, Verdict
                                std::string* why_not) {
   if (!host || r.node.region_count || !is_plain(r)) return std::nullopt;
   try {
-    const std::vector<regie_attr> attrs(r.node.attrs, r.node.attrs + r.node.attr_count);
-    auto given = regie::tile::ask_hand_written(host, r.op, attrs, r.operands, r.results, r.chip.hardware);
+    auto given = regie::tile::ask_hand_written(host, r.op, {r.node.attrs, r.node.attr_count}, r.operands,
+                                               r.results, r.chip.hardware);
     if (!given) return std::nullopt;
     std::string key = regie::tile::encode(given->program);
     for (auto list : {r.operands, r.results})
@@ -112,14 +112,12 @@ Choice choose(const Request& r, const regie_host* host, Verdicts& verdicts) {
   check_request(r);
   std::optional<Lowered> own;
   std::string why_not_own, why_not_theirs;
-  std::optional<Overflow> overflow;
+  bool overflows = false;
   try {
     own = lower(r);
-  } catch (const Overflow& f) {
-    overflow = f;
-    why_not_own = f.message;
   } catch (const Failure& f) {
     if (f.code != REGIE_UNSUPPORTED) throw;
+    overflows = dynamic_cast<const Overflow*>(&f) != nullptr;
     why_not_own = f.message;
   }
   std::optional<Lowered> theirs = offered(r, host, verdicts, &why_not_theirs);
@@ -134,7 +132,7 @@ Choice choose(const Request& r, const regie_host* host, Verdicts& verdicts) {
                                          microseconds(r.chip, theirs->cycles)
                                    : not_theirs);
     c.lowered = std::move(*own);
-  } else if (overflow) {
+  } else if (overflows) {
     throw Overflow(why_not_own + not_theirs);
   } else {
     refuse(why_not_own + not_theirs);
