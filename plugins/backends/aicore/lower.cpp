@@ -65,8 +65,10 @@ void check_formats(const Request& r) {
   refuse("its programs are for row-major tensors");
 }
 
+}  // namespace
+
 // What no kernel of an AI Core can do, whatever the operator.
-void check(const Request& r) {
+void check_request(const Request& r) {
   if (regie::sdk::is_control_flow(r.node)) refuse("control flow is the host's");
   for (auto list : {r.operands, r.results})
     for (const regie_tensor& t : list) {
@@ -97,8 +99,6 @@ void check(const Request& r) {
   if (r.results.empty() || r.results[0].elem == REGIE_ELEM_UNKNOWN)
     refuse("its first result is not asked for");
 }
-
-}  // namespace
 
 void refuse(std::string why) { throw regie::sdk::Failure(REGIE_UNSUPPORTED, std::move(why)); }
 
@@ -148,11 +148,9 @@ const regie_tensor& Request::need(size_t i) const {
   return *t;
 }
 
-void check_request(const Request& r) { check(r); }
-
 Lowered lower(const Request& r) {
-  check(r);
-  if (any_blocked(r) && (is_reduction(r.op))) return lower_blocked_reduction(r);
+  check_request(r);
+  if (any_blocked(r) && is_reduction(r.op)) return lower_blocked_reduction(r);
   for (const Family& f : kFamilies)
     if (f.op == r.op) return f.lower(r);
   if (r.op == "regie.Pointwise" || r.op == "Cast" || r.op == "Sum" || find_vector_op(r.op))
