@@ -142,9 +142,8 @@ Lowered lower_blocked_reduction(const Request& r) {
   p.op = largest ? REGIE_TILE_MAX : r.op == "ReduceMin" ? REGIE_TILE_MIN : REGIE_TILE_ADD;
   if (r.op == "GlobalAveragePool" || r.op == "ReduceMean") p.factor = 1.0f / static_cast<float>(p.positions);
   p.chunk = std::min<int64_t>(p.positions, 512);
-  if (place(p).used > r.chip.sizes.ub)
-    throw Overflow("its tiles need " + std::to_string(place(p).used) + " bytes of UB, which has " +
-                   std::to_string(r.chip.sizes.ub));
+  if (const int64_t used = place(p).used; used > r.chip.sizes.ub)
+    throw Overflow("its tiles need", used, r.chip);
   p.turns = up(p.blocks, r.chip.cores);
   p.parts = up(p.blocks, p.turns);
   Lowered out;

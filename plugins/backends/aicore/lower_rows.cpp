@@ -43,10 +43,8 @@ Places place(const Rows& p, int64_t rows, int64_t pitch) {
 RowsCut cut_rows(const Rows& p, const Chip& chip) {
   RowsCut c;
   c.pitch = round_up(p.width, 16);
-  if (place(p, 1, c.pitch).used > chip.sizes.ub)
-    throw Overflow("a row of " + std::to_string(p.width) + " elements needs " +
-                   std::to_string(place(p, 1, c.pitch).used) + " bytes of UB, which has " +
-                   std::to_string(chip.sizes.ub));
+  if (const int64_t used = place(p, 1, c.pitch).used; used > chip.sizes.ub)
+    throw Overflow("a row of " + std::to_string(p.width) + " elements needs", used, chip);
   const int64_t share = up(p.rows, chip.cores);
   int64_t rows = std::clamp<int64_t>(up(share, 2), 1, std::max<int64_t>(1, 8192 / c.pitch));
   rows = std::min<int64_t>(
