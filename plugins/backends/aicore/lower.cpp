@@ -41,10 +41,6 @@ constexpr Family kFamilies[] = {
     {"regie.FusedMatMul", lower_product},
 };
 
-bool is_reduction(std::string_view op) {
-  return op == "GlobalAveragePool" || op == "GlobalMaxPool" || op == "ReduceMean" || op == "ReduceSum" ||
-         op == "ReduceMax" || op == "ReduceMin";
-}
 bool any_blocked(const Request& r) {
   return std::any_of(r.operand_formats.begin(), r.operand_formats.end(), is_blocked) ||
          std::any_of(r.result_formats.begin(), r.result_formats.end(), is_blocked);
@@ -101,6 +97,11 @@ void check_request(const Request& r) {
 }
 
 void refuse(std::string why) { throw regie::sdk::Failure(REGIE_UNSUPPORTED, std::move(why)); }
+
+bool is_reduction(std::string_view op) {
+  return op == "GlobalAveragePool" || op == "GlobalMaxPool" || op == "ReduceMean" || op == "ReduceSum" ||
+         op == "ReduceMax" || op == "ReduceMin";
+}
 
 bool is_float(regie_elem e) { return e == REGIE_F32 || e == REGIE_F16; }
 

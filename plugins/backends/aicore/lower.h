@@ -80,6 +80,7 @@ Lowered lower_attention(const Request& r);  // regie.Attention
 Lowered lower_rows(const Request& r);       // along the last axis: Softmax, LayerNormalization, reductions
 
 bool is_float(regie_elem e);  // f32 or f16
+bool is_reduction(std::string_view op);
 
 // Attributes of several families. The i-th of a list; `fallback` where there is none.
 int64_t integer_at(const regie::sdk::Attrs& attrs, const char* name, size_t i, int64_t fallback);
