@@ -2,12 +2,13 @@
 
 #include <algorithm>
 
+#include "regie/tile/hand_written.h"
+
 namespace aicore {
 
 Chip::Chip(const regie::sdk::Accelerator& a) : hardware(a) {
   cores = static_cast<uint32_t>(std::min<double>(a.core_count, REGIE_TILE_MAX_CORES));
-  auto bytes = [](double n) { return static_cast<uint32_t>(std::min(n, 1073741824.0)) / 1024 * 1024; };
-  sizes = {bytes(a.l1_bytes), bytes(a.l0a_bytes), bytes(a.l0b_bytes), bytes(a.l0c_bytes), bytes(a.ub_bytes)};
+  sizes = regie::tile::on_chip_of(a);
 }
 
 double Chip::read_rate(int64_t running) const {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 #include "regie/accelerator.hpp"
 #include "regie/c/view.h"
@@ -53,6 +54,10 @@ double overlapped(const PipeCycles& turn, double turns);
 // A working set that does not fit a buffer, with the figures.
 struct Overflow : regie::sdk::Failure {
   explicit Overflow(std::string words) : Failure(REGIE_UNSUPPORTED, std::move(words)) {}
+  // "its tiles need": of UB.
+  Overflow(const std::string& what_needs, int64_t bytes, const Chip& chip)
+      : Overflow(what_needs + " " + std::to_string(bytes) + " bytes of UB, which has " +
+                 std::to_string(chip.sizes.ub)) {}
 };
 
 // Of the two types that kernels compute with.

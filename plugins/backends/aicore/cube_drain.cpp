@@ -22,24 +22,20 @@ Emitter::Part Emitter::part(const Turn& turn, const Expr& c, const Expr& n, cons
     const int64_t map = p_.out_height * p_.out_width;
     const Expr channel = (p_.groups == 1 ? Expr(0) : group(turn) * p_.out_group) + column;
     const Expr position = row_tile(turn) * (t_.out_rows * p_.out_width) + c * t_.rows;
+    // A position of a row-major plane is an element, one of a blocked plane 16.
+    const int64_t one = p_.result_blocked ? 16 : 1, most = t_.rows * one * es;
+    x.offset = ((batch(turn) * p_.out_channels + channel) * map + position * one) * es;
+    x.run = t_.turns_c > 1 ? clamp(0, most, (Expr(p_.out_height) - row_tile(turn)) * most)
+                           : clamp(0, most, Expr(map * one * es) - position * (one * es));
     if (p_.result_blocked) {
       const Expr block = (p_.groups == 1 ? Expr(0) : group(turn) * (p_.out_group / 16)) +
                          column_tile(n) * t_.columns + r * t_.drained;
-      x.offset = (batch(turn) * (p_.out_channels * map) + block * (16 * map) + position * 16) * es;
-      x.run = t_.turns_c > 1
-                  ? clamp(0, t_.rows * 16 * es, (Expr(p_.out_height) - row_tile(turn)) * (t_.rows * 16 * es))
-                  : clamp(0, t_.rows * 16 * es, Expr(map * 16 * es) - position * (16 * es));
       x.runs = clamp(0, t_.drained, Expr(p_.out_channels / 16) - block);
-      x.pitch = map * 16 * es;
-      x.row = t_.padded_rows * 16;
-      return x;
+    } else {
+      x.runs = clamp(0, t_.drained * 16, Expr(p_.out_channels) - channel);
     }
-    x.offset = ((batch(turn) * p_.out_channels + channel) * map + position) * es;
-    x.run = t_.turns_c > 1 ? clamp(0, t_.rows * es, (Expr(p_.out_height) - row_tile(turn)) * (t_.rows * es))
-                           : clamp(0, t_.rows * es, Expr(map * es) - position * es);
-    x.runs = clamp(0, t_.drained * 16, Expr(p_.out_channels) - channel);
-    x.pitch = map * es;
-    x.row = t_.padded_rows;
+    x.pitch = map * one * es;
+    x.row = t_.padded_rows * one;
   } else {
     const Expr row = row_tile(turn) * t_.rows;
     x.offset = ((batch(turn) * p_.m + row) * p_.n + column) * es;

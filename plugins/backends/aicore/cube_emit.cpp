@@ -66,7 +66,7 @@ void Emitter::clear() {
     if (bytes) b_.fill(ub(at), REGIE_TILE_F32, scalar(0), bytes / 4);
   };
   bool cleared = false;
-  const bool rows_missing = p_.m % t_.rows || t_.parts_m * t_.turns_m * t_.rows > p_.m;
+  const bool rows_missing = t_.parts_m * t_.turns_m * t_.rows > p_.m;
   if (p_.direct()) {
     if (!p_.convolution && rows_missing)
       b_.fill(l1(t_.l1_left), REGIE_TILE_F16, 0, t_.left_slots * t_.left_bytes / 2);

@@ -113,6 +113,16 @@ class Search {
     }
   }
 
+  // Rows of a unit in UB, of `rows`: as many as `elements` hold, and such that units are whole.
+  static int64_t unit_rows(int64_t elements, int64_t columns, int64_t rows) {
+    return std::clamp<int64_t>(elements / columns / 16 * 16, 16, rows);
+  }
+  static int64_t even_rows(int64_t elements, int64_t columns, int64_t rows) {
+    int64_t n = unit_rows(elements, columns, rows);
+    while (rows % n) n -= 16;
+    return n;
+  }
+
   // Gives chunk, slots and addresses.
   void try_memory(CubePlan t) {
     const int64_t kb = p_.k_blocks();
@@ -133,12 +143,11 @@ class Search {
       const int64_t budget = p_.constant_b ? 8192 : 4096;
       if (p_.transposed_a) {
         t.unit_columns = t.rows > 256 ? t.rows / 2 : t.rows;
-        t.unit_rows = std::clamp<int64_t>(budget / t.unit_columns / 16 * 16, 16, kb * 16);
+        t.unit_rows = unit_rows(budget, t.unit_columns, kb * 16);
         t.left_bytes = round_up(kb * 16, t.unit_rows) * t.rows * 2;
       } else {
         t.unit_columns = std::min<int64_t>(kb * 16, 256);
-        t.unit_rows = std::clamp<int64_t>(budget / t.unit_columns / 16 * 16, 16, t.rows);
-        while (t.rows % t.unit_rows) t.unit_rows -= 16;
+        t.unit_rows = even_rows(budget, t.unit_columns, t.rows);
         t.left_bytes = (p_.direct() ? kb : round_up(kb * 16, t.unit_columns) / 16) * t.rows * kBlock;
       }
     }
@@ -154,9 +163,8 @@ class Search {
       const bool turned = p_.transposed_b;
       const int64_t rows = turned ? t.columns * 16 : kb * 16, columns = turned ? kb * 16 : t.columns * 16;
       t.right_unit_columns = std::min<int64_t>(columns, 256);
-      t.right_unit_rows = std::clamp<int64_t>(4096 / t.right_unit_columns / 16 * 16, 16, rows);
-      if (turned)
-        while (rows % t.right_unit_rows) t.right_unit_rows -= 16;
+      t.right_unit_rows =
+          turned ? even_rows(4096, t.right_unit_columns, rows) : unit_rows(4096, t.right_unit_columns, rows);
       t.right_bytes = round_up(rows, t.right_unit_rows) * round_up(columns, t.right_unit_columns) * 2;
       t.chunk = kb;
       t.chunks = 1;
@@ -188,6 +196,9 @@ class Search {
   void try_streamed(CubePlan t) {
     const int64_t kb = p_.k_blocks(), block = t.columns * kFractal;
     t.streamed = true;
+    t.left_slots = 2;
+    t.unit_columns = 256;
+    t.unit_rows = even_rows(8192, t.unit_columns, t.rows);
     while (t.step & (t.step - 1)) t.step &= t.step - 1;
     const int64_t unit = std::max<int64_t>(16, t.step);
     const int64_t most = chip_.sizes.l1 / 2 / (t.rows * kBlock + block) / unit * unit;
@@ -195,10 +206,6 @@ class Search {
       t.chunk = chunk;
       t.chunks = up(kb, chunk);
       if (t.chunks == 1) continue;  // then it is one panel
-      t.unit_columns = 256;
-      t.unit_rows = std::clamp<int64_t>(8192 / t.unit_columns / 16 * 16, 16, t.rows);
-      while (t.rows % t.unit_rows) t.unit_rows -= 16;
-      t.left_slots = 2;
       t.left_bytes = t.rows * chunk * kBlock;
       t.right_bytes = chunk * block;
       finish(t);

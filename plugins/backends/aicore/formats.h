@@ -17,7 +17,7 @@ constexpr regie_format kPlainFormat = REGIE_FORMAT_ND;
 constexpr regie_format kBlockedFormat = regie::sdk::blocked_format(kC0);
 constexpr regie_format kHalfFormat = regie::sdk::kHalfElements;
 
-inline bool is_half(regie_format f) { return (f & kHalfFormat) != 0; }
+inline bool is_half(regie_format f) { return regie::sdk::half_elements(f); }
 inline bool is_blocked(regie_format f) { return (f & ~kHalfFormat) == kBlockedFormat; }
 inline bool is_known_format(regie_format f) {
   const regie_format order = f & ~kHalfFormat;

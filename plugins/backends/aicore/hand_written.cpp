@@ -53,10 +53,15 @@ std::string fault_of(const Request& r, const regie::tile::Program& p) {
   if (!verified.ok()) return verified.message;
   for (size_t i = 0; i < r.results.size(); ++i) {
     if (r.results[i].elem == REGIE_ELEM_UNKNOWN) continue;
-    uint64_t written = 0;
+    // Of all buffers that are this result: several may write the same bytes.
+    std::vector<regie::tile::ByteRange> ranges;
     for (size_t g = 0; g < p.gm.size(); ++g)
       if (p.gm[g].kind == REGIE_TILE_RESULT && p.gm[g].index == i)
-        for (const regie::tile::ByteRange& range : verified.writes[g]) written += range.end - range.begin;
+        ranges.insert(ranges.end(), verified.writes[g].begin(), verified.writes[g].end());
+    std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+    uint64_t written = 0;  // all from the first byte on
+    for (const regie::tile::ByteRange& range : ranges)
+      if (range.begin <= written) written = std::max(written, range.end);
     if (written != regie::sdk::bytes_of(r.results[i]))
       return "it leaves parts of result " + std::to_string(i) + " unwritten";
   }
@@ -68,8 +73,8 @@ std::optional<Lowered> offered(const Request& r, const regie_host* host, Verdict
                                std::string* why_not) {
   if (!host || r.node.region_count || !is_plain(r)) return std::nullopt;
   try {
-    const std::vector<regie_attr> attrs(r.node.attrs, r.node.attrs + r.node.attr_count);
-    auto given = regie::tile::ask_hand_written(host, r.op, attrs, r.operands, r.results, r.chip.hardware);
+    auto given = regie::tile::ask_hand_written(host, r.op, {r.node.attrs, r.node.attr_count}, r.operands,
+                                               r.results, r.chip.hardware);
     if (!given) return std::nullopt;
     std::string key = regie::tile::encode(given->program);
     for (auto list : {r.operands, r.results})
@@ -107,14 +112,12 @@ Choice choose(const Request& r, const regie_host* host, Verdicts& verdicts) {
   check_request(r);
   std::optional<Lowered> own;
   std::string why_not_own, why_not_theirs;
-  std::optional<Overflow> overflow;
+  bool overflows = false;
   try {
     own = lower(r);
-  } catch (const Overflow& f) {
-    overflow = f;
-    why_not_own = f.message;
   } catch (const Failure& f) {
     if (f.code != REGIE_UNSUPPORTED) throw;
+    overflows = dynamic_cast<const Overflow*>(&f) != nullptr;
     why_not_own = f.message;
   }
   std::optional<Lowered> theirs = offered(r, host, verdicts, &why_not_theirs);
@@ -129,7 +132,7 @@ Choice choose(const Request& r, const regie_host* host, Verdicts& verdicts) {
                                          microseconds(r.chip, theirs->cycles)
                                    : not_theirs);
     c.lowered = std::move(*own);
-  } else if (overflow) {
+  } else if (overflows) {
     throw Overflow(why_not_own + not_theirs);
   } else {
     refuse(why_not_own + not_theirs);

@@ -41,10 +41,6 @@ constexpr Family kFamilies[] = {
     {"regie.FusedMatMul", lower_product},
 };
 
-bool is_reduction(std::string_view op) {
-  return op == "GlobalAveragePool" || op == "GlobalMaxPool" || op == "ReduceMean" || op == "ReduceSum" ||
-         op == "ReduceMax" || op == "ReduceMin";
-}
 bool any_blocked(const Request& r) {
   return std::any_of(r.operand_formats.begin(), r.operand_formats.end(), is_blocked) ||
          std::any_of(r.result_formats.begin(), r.result_formats.end(), is_blocked);
@@ -65,8 +61,10 @@ void check_formats(const Request& r) {
   refuse("its programs are for row-major tensors");
 }
 
+}  // namespace
+
 // What no kernel of an AI Core can do, whatever the operator.
-void check(const Request& r) {
+void check_request(const Request& r) {
   if (regie::sdk::is_control_flow(r.node)) refuse("control flow is the host's");
   for (auto list : {r.operands, r.results})
     for (const regie_tensor& t : list) {
@@ -98,9 +96,12 @@ void check(const Request& r) {
     refuse("its first result is not asked for");
 }
 
-}  // namespace
-
 void refuse(std::string why) { throw regie::sdk::Failure(REGIE_UNSUPPORTED, std::move(why)); }
+
+bool is_reduction(std::string_view op) {
+  return op == "GlobalAveragePool" || op == "GlobalMaxPool" || op == "ReduceMean" || op == "ReduceSum" ||
+         op == "ReduceMax" || op == "ReduceMin";
+}
 
 bool is_float(regie_elem e) { return e == REGIE_F32 || e == REGIE_F16; }
 
@@ -127,17 +128,30 @@ int32_t axis_of(const Request& r, int32_t rank, int64_t fallback) {
   return static_cast<int32_t>(axis);
 }
 
+std::vector<int64_t> reduced_axes(const Request& r, int32_t rank) {
+  std::vector<int64_t> axes;
+  if (auto list = r.attrs.integers("axes")) axes.assign(list->begin(), list->end());
+  if (r.node.operand_count > 1 && r.node.operands[1] != REGIE_NONE) {
+    auto list = regie::sdk::constant_integers(&r.graph->values[r.node.operands[1]]);
+    if (!list) refuse("its axes are not constant");
+    axes = *list;
+  }
+  for (int64_t& a : axes) {
+    if (a < 0) a += rank;
+    if (a < 0 || a >= rank) refuse("an axis is out of range");
+  }
+  return axes;
+}
+
 const regie_tensor& Request::need(size_t i) const {
   const regie_tensor* t = operand(i);
   if (!t) refuse("operand " + std::to_string(i) + " is absent");
   return *t;
 }
 
-void check_request(const Request& r) { check(r); }
-
 Lowered lower(const Request& r) {
-  check(r);
-  if (any_blocked(r) && (is_reduction(r.op))) return lower_blocked_reduction(r);
+  check_request(r);
+  if (any_blocked(r) && is_reduction(r.op)) return lower_blocked_reduction(r);
   for (const Family& f : kFamilies)
     if (f.op == r.op) return f.lower(r);
   if (r.op == "regie.Pointwise" || r.op == "Cast" || r.op == "Sum" || find_vector_op(r.op))

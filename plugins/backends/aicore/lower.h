@@ -80,6 +80,7 @@ Lowered lower_attention(const Request& r);  // regie.Attention
 Lowered lower_rows(const Request& r);       // along the last axis: Softmax, LayerNormalization, reductions
 
 bool is_float(regie_elem e);  // f32 or f16
+bool is_reduction(std::string_view op);
 
 // Attributes of several families. The i-th of a list; `fallback` where there is none.
 int64_t integer_at(const regie::sdk::Attrs& attrs, const char* name, size_t i, int64_t fallback);
@@ -88,6 +89,8 @@ int64_t padding_before(const regie::sdk::Attrs& attrs, size_t axis, int64_t in, 
                        int64_t stride, int64_t dilation);
 // "axis", counted from the front.
 int32_t axis_of(const Request& r, int32_t rank, int64_t fallback);
+// Of a reduction: "axes" or the constant operand 1, counted from the front; empty where there is neither.
+std::vector<int64_t> reduced_axes(const Request& r, int32_t rank);
 
 // The plan of a problem, searched once.
 CubePlan plan_once(const Request& r, const CubeProblem& p);

@@ -4,7 +4,6 @@
 
 #include "channel.h"
 #include "lower.h"
-#include "regie/graph_view.hpp"
 
 namespace aicore {
 
@@ -119,15 +118,7 @@ Program write(const Reduction& p, const Chip& chip) {
 // Are exactly the positions reduced, and do their axes stay? (Else the result's channels are elsewhere.)
 void check_axes(const Request& r, const regie_tensor& x) {
   if (r.op == "GlobalAveragePool" || r.op == "GlobalMaxPool") return;
-  std::vector<int64_t> axes;
-  if (auto list = r.attrs.integers("axes")) axes.assign(list->begin(), list->end());
-  if (r.node.operand_count > 1 && r.node.operands[1] != REGIE_NONE) {
-    auto list = regie::sdk::constant_integers(&r.graph->values[r.node.operands[1]]);
-    if (!list) refuse("its axes are not constant");
-    axes = *list;
-  }
-  for (int64_t& a : axes)
-    if (a < 0) a += x.rank;
+  std::vector<int64_t> axes = reduced_axes(r, x.rank);
   std::sort(axes.begin(), axes.end());
   axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
   if (static_cast<int32_t>(axes.size()) != x.rank - 2 || axes.front() != 2 || axes.back() != x.rank - 1)
@@ -151,9 +142,8 @@ Lowered lower_blocked_reduction(const Request& r) {
   p.op = largest ? REGIE_TILE_MAX : r.op == "ReduceMin" ? REGIE_TILE_MIN : REGIE_TILE_ADD;
   if (r.op == "GlobalAveragePool" || r.op == "ReduceMean") p.factor = 1.0f / static_cast<float>(p.positions);
   p.chunk = std::min<int64_t>(p.positions, 512);
-  if (place(p).used > r.chip.sizes.ub)
-    throw Overflow("its tiles need " + std::to_string(place(p).used) + " bytes of UB, which has " +
-                   std::to_string(r.chip.sizes.ub));
+  if (const int64_t used = place(p).used; used > r.chip.sizes.ub)
+    throw Overflow("its tiles need", used, r.chip);
   p.turns = up(p.blocks, r.chip.cores);
   p.parts = up(p.blocks, p.turns);
   Lowered out;

@@ -208,8 +208,7 @@ Lowered lower_blocks(const Request& r) {
     if (at != pitch) refuse("its parts do not fit");
   }
   const int64_t es = size_of(elem);
-  if (r.chip.sizes.ub < 4 * 8192 * es)
-    throw Overflow("its tiles need " + std::to_string(4 * 8192 * es) + " bytes of UB");
+  if (r.chip.sizes.ub < 4 * 8192 * es) throw Overflow("its tiles need", 4 * 8192 * es, r.chip);
   std::vector<uint64_t> operand_bytes, result_bytes;
   for (const regie_tensor& t : r.operands)
     operand_bytes.push_back(t.elem == REGIE_ELEM_UNKNOWN ? 0

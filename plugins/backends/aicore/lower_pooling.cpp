@@ -108,9 +108,7 @@ PoolPlan plan(const Pool& p, const Chip& chip) {
       if (best.cycles == 0 || t.cycles < best.cycles) best = t;
     }
   }
-  if (best.cycles == 0)
-    throw Overflow("a row of its result needs " + std::to_string(least) + " bytes of UB, which has " +
-                   std::to_string(chip.sizes.ub));
+  if (best.cycles == 0) throw Overflow("a row of its result needs", least, chip);
   return best;
 }
 

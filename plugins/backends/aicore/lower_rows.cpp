@@ -43,10 +43,8 @@ Places place(const Rows& p, int64_t rows, int64_t pitch) {
 RowsCut cut_rows(const Rows& p, const Chip& chip) {
   RowsCut c;
   c.pitch = round_up(p.width, 16);
-  if (place(p, 1, c.pitch).used > chip.sizes.ub)
-    throw Overflow("a row of " + std::to_string(p.width) + " elements needs " +
-                   std::to_string(place(p, 1, c.pitch).used) + " bytes of UB, which has " +
-                   std::to_string(chip.sizes.ub));
+  if (const int64_t used = place(p, 1, c.pitch).used; used > chip.sizes.ub)
+    throw Overflow("a row of " + std::to_string(p.width) + " elements needs", used, chip);
   const int64_t share = up(p.rows, chip.cores);
   int64_t rows = std::clamp<int64_t>(up(share, 2), 1, std::max<int64_t>(1, 8192 / c.pitch));
   rows = std::min<int64_t>(
@@ -213,23 +211,13 @@ void split(Rows& p, const regie_tensor& x, int64_t first) {
 
 // Axes that are reduced: all from one on, or the reason why not.
 int64_t first_axis(const Request& r, const regie_tensor& x) {
-  std::vector<int64_t> axes;
-  if (auto list = r.attrs.integers("axes")) axes.assign(list->begin(), list->end());
-  if (r.node.operand_count > 1 && r.node.operands[1] != REGIE_NONE) {
-    auto list = regie::sdk::constant_integers(&r.graph->values[r.node.operands[1]]);
-    if (!list) refuse("its axes are not constant");
-    axes = *list;
-  }
+  const std::vector<int64_t> axes = reduced_axes(r, x.rank);
   if (axes.empty()) {
     if (r.attrs.integer("noop_with_empty_axes", 0)) refuse("it reduces nothing");
     return 0;
   }
   std::vector<bool> reduced(static_cast<size_t>(x.rank), false);
-  for (int64_t a : axes) {
-    if (a < 0) a += x.rank;
-    if (a < 0 || a >= x.rank) refuse("an axis is out of range");
-    reduced[static_cast<size_t>(a)] = true;
-  }
+  for (int64_t a : axes) reduced[static_cast<size_t>(a)] = true;
   int64_t first = x.rank;
   for (int64_t i = x.rank; i-- > 0;) {
     if (reduced[static_cast<size_t>(i)] && first == i + 1) first = i;

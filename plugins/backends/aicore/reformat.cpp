@@ -60,6 +60,7 @@ Reformat plan_reformat(const Chip& chip, std::span<const int64_t> dims, regie_el
   r.to = is_half(to) ? regie_elem{REGIE_F16} : to_elem;
   int64_t count = 1, positions = 1;
   for (size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d] < 1) refuse("a tensor has no element");
     count *= dims[d];
     if (d >= 2) positions *= dims[d];
   }
@@ -78,9 +79,7 @@ Reformat plan_reformat(const Chip& chip, std::span<const int64_t> dims, regie_el
       std::max<int64_t>(up(r.positions, most), r.planes >= cores ? 1 : up(cores, r.planes));
   r.pixels = std::min(round_up(up(r.positions, wanted), r.turns_over() ? 16 : 64), most);
   while (place(r).used > chip.sizes.ub && r.pixels > 64) r.pixels = r.pixels / 2 / 16 * 16;
-  if (place(r).used > chip.sizes.ub)
-    throw Overflow("its tiles need " + std::to_string(place(r).used) + " bytes of UB, which has " +
-                   std::to_string(chip.sizes.ub));
+  if (const int64_t used = place(r).used; used > chip.sizes.ub) throw Overflow("its tiles need", used, chip);
   r.pieces = up(r.positions, r.pixels);
   r.plane_turns = up(r.planes, cores);
   r.plane_parts = up(r.planes, r.plane_turns);

@@ -37,7 +37,7 @@ class Lister {
       product();
     else if (is_window(op))
       pooling();
-    else if (op == "GlobalAveragePool" || op == "GlobalMaxPool" || op.starts_with("Reduce"))
+    else if (is_reduction(op))
       reduction();
     else if (op == "Softmax" || op == "LogSoftmax" || op == "LayerNormalization")
       rows();

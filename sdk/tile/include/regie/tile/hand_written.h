@@ -13,10 +13,13 @@
 // are here: `HandWrittenKernels` makes the table of a function, `ask_hand_written` is the engine's question.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "regie/accelerator.hpp"
@@ -96,14 +99,14 @@ struct HandWrittenKernels {
 // Nothing where no plug-in has one for the operator. Throws as the kernel does, and CORRUPT for bytes that
 // are no tile program.
 inline std::optional<HandWritten> ask_hand_written(const regie_host* host, std::string_view op,
-                                                   const std::vector<regie_attr>& attrs,
+                                                   std::span<const regie_attr> attrs,
                                                    std::span<const regie_tensor> operands,
                                                    std::span<const regie_tensor> results,
                                                    const sdk::Accelerator& chip) {
   const sdk::WordCatcher catcher(host);
   const auto found = sdk::find_reference(catcher, std::string(kHandWritten) + std::string(op));
   if (!found) return std::nullopt;
-  std::vector<regie_attr> all = attrs;
+  std::vector<regie_attr> all(attrs.begin(), attrs.end());
   std::deque<std::string> names;
   for (const sdk::AcceleratorKey& key : sdk::kAcceleratorKeys) {
     regie_attr a{};
@@ -113,16 +116,15 @@ inline std::optional<HandWritten> ask_hand_written(const regie_host* host, std::
     a.v.f = chip.*key.field;
     all.push_back(a);
   }
-  const std::vector<regie_tensor> in(operands.begin(), operands.end()), out(results.begin(), results.end());
   regie_op_request request{};
   request.struct_size = sizeof request;
   request.attr_count = static_cast<uint32_t>(all.size());
-  request.operand_count = static_cast<uint32_t>(in.size());
-  request.result_count = static_cast<uint32_t>(out.size());
+  request.operand_count = static_cast<uint32_t>(operands.size());
+  request.result_count = static_cast<uint32_t>(results.size());
   request.op = sdk::str(op);
   request.attrs = all.data();
-  request.operands = in.data();
-  request.results = out.data();
+  request.operands = operands.data();
+  request.results = results.data();
   regie_op_state* state = nullptr;
   uint64_t scratch = 0;
   if (const regie_status code =
