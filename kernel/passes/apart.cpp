@@ -1,7 +1,6 @@
 #include "passes/apart.h"
 
 #include <algorithm>
-#include <map>
 
 #include "ir/structural.h"
 
@@ -12,49 +11,14 @@ namespace {
 constexpr size_t kMostPairs = 20000;  // the planner looks at each
 constexpr size_t kMostLooks = 30'000'000;
 
-// By task, in issue order: its stream, its place there, and how many tasks of each stream have ended before
-// it starts.
-struct Clocks {
-  size_t width = 0;
-  std::vector<uint32_t> stream, ordinal, before;
-  const uint32_t* of(uint64_t task) const { return &before[task * width]; }
-};
-
-Clocks clocks_of(const CompileState& state) {
-  const Graph& g = *state.graph;
-  const std::vector<ScheduledTask>& tasks = state.schedule[0].tasks;
-  Clocks c;
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> ids;
-  for (const ScheduledTask& t : tasks) {
-    const uint32_t device = state.target.engines[g.node(t.node).engine].device;
-    c.stream.push_back(ids.try_emplace({device, t.stream}, static_cast<uint32_t>(ids.size())).first->second);
-  }
-  c.width = ids.size();
-  c.before.resize(tasks.size() * c.width);
-  c.ordinal.resize(tasks.size());
-  std::vector<uint32_t> last(c.width, REGIE_NONE);
-  for (uint32_t t = 0; t < tasks.size(); ++t) {
-    uint32_t* clock = &c.before[t * c.width];
-    const auto join = [&](uint32_t from) {
-      for (size_t s = 0; s < c.width; ++s) clock[s] = std::max(clock[s], c.of(from)[s]);
-      clock[c.stream[from]] = std::max(clock[c.stream[from]], c.ordinal[from]);
-    };
-    uint32_t& before = last[c.stream[t]];
-    if (before != REGIE_NONE) join(before);
-    for (uint32_t w : tasks[t].waits) join(w);
-    c.ordinal[t] = before == REGIE_NONE ? 1 : c.ordinal[before] + 1;
-    before = t;
-  }
-  return c;
-}
-
 }  // namespace
 
 std::vector<std::pair<uint32_t, uint32_t>> tighten_lives(CompileState& state,
-                                                         const std::vector<std::vector<uint64_t>>& touched) {
+                                                         const std::vector<std::vector<uint64_t>>& touched,
+                                                         const StreamClocks& clocks) {
   const std::vector<PlannedBuffer>& buffers = state.buffers;
-  if (task_regions(*state.graph).size() > 1 || state.graph->dims().symbol_count()) return {};
-  const Clocks clocks = clocks_of(state);
+  if (clocks.width < 2 || task_regions(*state.graph).size() > 1 || state.graph->dims().symbol_count())
+    return {};
   const size_t width = clocks.width, count = buffers.size();
   const uint64_t end = state.schedule[0].end_step;
   // Of all that touch a buffer: the last on each stream, and what all of them come after.
@@ -65,10 +29,11 @@ std::vector<std::pair<uint32_t, uint32_t>> tighten_lives(CompileState& state,
     life[b] = {*first, *final + 1};
     for (uint64_t step : touched[b]) {
       if (step >= end) continue;  // the host, which has waited for everything
-      last[b * width + clocks.stream[step]] =
-          std::max(last[b * width + clocks.stream[step]], clocks.ordinal[step]);
+      const uint32_t own = clocks.stream[step];
+      const uint32_t* ended = clocks.of(step);  // with one region, tasks are at the steps from 0 on
+      last[b * width + own] = std::max(last[b * width + own], ended[own]);
       for (size_t s = 0; s < width; ++s)
-        known[b * width + s] = std::min(known[b * width + s], clocks.of(step)[s]);
+        known[b * width + s] = std::min(known[b * width + s], ended[s] - (s == own));
     }
   }
   std::vector<uint32_t> order(count);

@@ -74,6 +74,7 @@ struct ScheduledTask {
   uint32_t node, stream;
   std::vector<uint32_t> waits;  // positions in the same region's list
   uint64_t step = 0;            // in the linearised program
+  double cost_ns = 0;           // what a run is predicted to take
 };
 
 struct RegionSchedule {

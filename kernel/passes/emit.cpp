@@ -45,8 +45,8 @@ DimCode ModelEmitter::code_of(regie_dim d) const {
 uint32_t ModelEmitter::type_of(const regie_type& type) {
   std::vector<ModelDim> dims;
   for (int32_t i = 0; i < type.rank; ++i) dims.push_back(dim(type.dims[i]));
-  // What lies there: the model's buffers hold bytes, and nobody asks for the value by its type any more.
-  const regie_elem elem = sdk::half_elements(type.format) ? static_cast<regie_elem>(REGIE_F16) : type.elem;
+  // The model's buffers hold bytes, and nobody asks for the value by its type any more.
+  const regie_elem elem = sdk::laid_elem(type);
   auto [it, fresh] = types_.emplace(std::pair{elem, dims}, static_cast<uint32_t>(model_->types.size()));
   if (fresh) model_->types.push_back({elem, std::move(dims)});
   return it->second;

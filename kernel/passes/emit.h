@@ -49,7 +49,7 @@ class ModelEmitter {
   Status emit_late_dims(const regie_node& n, ModelTask* task);
   Status emit_outputs();
   Status check_symbols_readable();
-  uint64_t predict_on_host(uint32_t node);
+  uint64_t predict_on_host(const ScheduledTask& t) const;
   uint32_t add_kernel(const CompiledKernel& k, uint32_t device);
   void find_streams();
 

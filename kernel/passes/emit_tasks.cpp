@@ -138,20 +138,12 @@ void ModelEmitter::define(regie_dim dim, uint32_t result, uint32_t axis, ModelTa
 
 // What the host's engine takes, for the clocks of other devices; predicted, so that the model is a function
 // of the graph.
-uint64_t ModelEmitter::predict_on_host(uint32_t node) {
-  EngineInstance& e = state_.engines[g_.node(node).engine];
+uint64_t ModelEmitter::predict_on_host(const ScheduledTask& t) const {
   if (state_.target.devices.size() < 2 ||
-      state_.target.engines[g_.node(node).engine].device != state_.target.host_device)
+      state_.target.engines[g_.node(t.node).engine].device != state_.target.host_device ||
+      !std::isfinite(t.cost_ns))
     return 0;
-  const Result<NodeShapes> shapes = NodeShapes::make(state_, node);
-  if (!shapes.ok()) return 0;
-  const regie_engine_shapes s = shapes->get();
-  regie_answer answer{};
-  if (e.table->ask(e.engine, &g_.view(), node, &s, &answer) == REGIE_OK && answer.can &&
-      std::isfinite(answer.cost_ns))
-    return static_cast<uint64_t>(std::llround(std::clamp(answer.cost_ns, 0.0, 1e15)));
-  clear_plugin_failure();
-  return 0;
+  return static_cast<uint64_t>(std::llround(std::clamp(t.cost_ns, 0.0, 1e15)));
 }
 
 Result<ModelTask> ModelEmitter::make_task(const ScheduledTask& t) {
@@ -190,7 +182,7 @@ Result<ModelTask> ModelEmitter::make_task(const ScheduledTask& t) {
   } else {
     const CompiledKernel& k = *state_.kernels[t.node];
     task.kernel = add_kernel(k, task.device);
-    task.predicted_ns = predict_on_host(t.node);
+    task.predicted_ns = predict_on_host(t);
     task.kernel_weights.assign(task.operands.size(), REGIE_NONE);
     for (const PackedWeight& w : k.weights) {
       uint32_t id = add_weight(w.bytes.data(), w.bytes.bytes(), w.layout);

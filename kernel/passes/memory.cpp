@@ -36,7 +36,7 @@ class Timeline {
     propagate();
   }
   uint64_t steps() const { return steps_; }
-  size_t streams() const { return streams_; }
+  const StreamClocks& clocks() const { return clocks_; }
   // First step from which on all streams that touch `space` come after what happened at `step`.
   uint64_t released(uint64_t step, uint32_t space) const {
     uint32_t task = task_at_[step];
@@ -72,6 +72,7 @@ class Timeline {
   std::map<uint64_t, std::vector<uint32_t>> handed_over_;  // by step: the tasks of that region
   std::vector<uint64_t> known_;  // task x stream: first step of that stream that comes after the task
   std::vector<std::vector<uint8_t>> touches_;  // stream x space
+  StreamClocks clocks_;
   size_t streams_ = 0;
   uint64_t steps_ = 0;
 };
@@ -115,32 +116,35 @@ void Timeline::propagate() {
   // host issues from now on. The host waits for what an If waits for before its branches, and for a branch's
   // tasks at its end.
   using Clock = std::vector<uint32_t>;
-  std::vector<Clock> clock(streams_, Clock(streams_, 0)), of_task(tasks_.size());
+  std::vector<Clock> clock(streams_, Clock(streams_, 0));
   Clock host(streams_, 0);
   std::vector<std::vector<uint32_t>> on_stream(streams_);  // tasks, in order
   known_.assign(tasks_.size() * streams_, steps_);
-  auto join = [&](Clock& into, const Clock& from) {
+  clocks_.width = streams_;
+  clocks_.ended.resize(tasks_.size() * streams_);
+  for (const Task& t : tasks_) clocks_.stream.push_back(t.stream);
+  auto join = [&](Clock& into, const uint32_t* from) {
     for (size_t r = 0; r < streams_; ++r) into[r] = std::max(into[r], from[r]);
   };
-  auto learn = [&](size_t s, const Clock& from, uint64_t step) {
+  auto learn = [&](size_t s, const uint32_t* from, uint64_t step) {
     for (size_t r = 0; r < streams_; ++r)
       for (; clock[s][r] < from[r]; ++clock[s][r]) known_[on_stream[r][clock[s][r]] * streams_ + s] = step;
   };
   for (uint64_t step = 0; step < steps_; ++step) {
     uint32_t index = task_at_[step];
     if (index == REGIE_NONE) {
-      for (uint32_t t : handed_over_[step]) join(host, of_task[t]);
+      for (uint32_t t : handed_over_[step]) join(host, clocks_.of(t));
       continue;
     }
     Task& t = tasks_[index];
-    learn(t.stream, host, step);
-    for (uint32_t w : t.waits) learn(t.stream, of_task[w], step);
-    if (t.control_flow) join(host, clock[t.stream]);
+    learn(t.stream, host.data(), step);
+    for (uint32_t w : t.waits) learn(t.stream, clocks_.of(w), step);
+    if (t.control_flow) join(host, clock[t.stream].data());
     on_stream[t.stream].push_back(index);
     // Its own stream comes after it from the next step on.
     known_[index * streams_ + t.stream] = step + 1;
     clock[t.stream][t.stream] = t.index;
-    of_task[index] = clock[t.stream];
+    std::copy(clock[t.stream].begin(), clock[t.stream].end(), clocks_.of(index));
   }
 }
 
@@ -162,7 +166,7 @@ class Builder {
  public:
   explicit Builder(CompileState& state) : state_(state), g_(*state.graph), time_(state) {}
 
-  size_t streams() const { return time_.streams(); }
+  const StreamClocks& clocks() const { return time_.clocks(); }
   // By buffer: the steps that touch it.
   const std::vector<std::vector<uint64_t>>& touched() const { return touched_; }
 
@@ -254,9 +258,7 @@ class Builder {
     DimTable& dims = g_.dims();
     regie_dim count = dims.product({t.dims, static_cast<size_t>(t.rank)});
     // Of strings, where each one's characters lie.
-    const auto bits = t.elem == REGIE_STRING         ? uint32_t{8 * sizeof(regie_str)}
-                      : sdk::half_elements(t.format) ? 16
-                                                     : elem_bits(t.elem);
+    const auto bits = t.elem == REGIE_STRING ? uint32_t{8 * sizeof(regie_str)} : elem_bits(sdk::laid_elem(t));
     if (bits == 0)
       return unsupported("values of type " + std::string(elem_name(t.elem)) + " cannot be planned",
                          g_.describe_value(value));
@@ -313,7 +315,7 @@ Result<std::vector<uint64_t>> one_stream_bounds(CompileState& state) {
   std::swap(state.schedule, state.schedule_before);
   Builder builder(state);
   const Status built = builder.build();
-  if (built.ok() && builder.streams() > 1) tighten_lives(state, builder.touched());
+  if (built.ok()) tighten_lives(state, builder.touched(), builder.clocks());
   std::swap(state.schedule, state.schedule_before);
   REGIE_TRY(built);
   for (uint32_t space = 0; space < bounds.size(); ++space) {
@@ -336,8 +338,8 @@ Status run_memory_planner(CompileState& state, const Provider<regie_memory_table
   REGIE_ASSIGN(const std::vector<uint64_t> one_stream, one_stream_bounds(state));
   Builder builder(state);
   REGIE_TRY(builder.build());
-  std::vector<std::pair<uint32_t, uint32_t>> apart;
-  if (builder.streams() > 1) apart = tighten_lives(state, builder.touched());
+  const std::vector<std::pair<uint32_t, uint32_t>> apart =
+      tighten_lives(state, builder.touched(), builder.clocks());
   for (uint32_t space = 0; space < state.target.devices.size(); ++space) {
     MemoryRecord record;
     const TargetDevice& device = state.target.devices[state.target.device_of(space)];

@@ -14,12 +14,6 @@ namespace {
 constexpr int kRounds = 8;      // plans
 constexpr size_t kMost = 4096;  // values that are computed again, in all
 
-uint64_t arena_bytes(const std::vector<MemoryRecord>& spaces) {
-  uint64_t bytes = 0;
-  for (const MemoryRecord& m : spaces) bytes += m.peak;
-  return bytes;
-}
-
 // A node made once more before `reader`, which reads `value` late, as do `readers`.
 struct Recompute {
   uint32_t node = REGIE_NONE, value = REGIE_NONE;
@@ -320,6 +314,12 @@ Status refusal(const CompileState& state, const Attempt& best) {
 }
 
 }  // namespace
+
+uint64_t arena_bytes(const std::vector<MemoryRecord>& spaces) {
+  uint64_t bytes = 0;
+  for (const MemoryRecord& m : spaces) bytes += m.peak;
+  return bytes;
+}
 
 Status fit_memory_limit(CompileState& state, const LimitActions& actions) {
   const uint64_t limit = state.options.memory_limit;

@@ -21,6 +21,8 @@ struct LimitActions {
   std::function<Status()> plan_again;
 };
 
+uint64_t arena_bytes(const std::vector<MemoryRecord>& spaces);  // of all together
+
 // After the plan was made. LIMIT, with the best that was found and who is alive at its peak, if the limit is
 // not met.
 Status fit_memory_limit(CompileState& state, const LimitActions& actions);

@@ -422,8 +422,7 @@ Status Manager::fit_limit(const Pipeline& pipeline) {
     return run_stages(pipeline, first);
   };
   // What runs side by side is alive side by side.
-  uint64_t arenas = 0;
-  for (const MemoryRecord& m : state_.ledger.memory) arenas += m.peak;
+  const uint64_t arenas = arena_bytes(state_.ledger.memory);
   if (state_.options.memory_limit && arenas > state_.options.memory_limit && state_.several_streams() &&
       !state_.aliases_given) {
     state_.one_stream = true;

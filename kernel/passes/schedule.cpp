@@ -18,7 +18,7 @@ regie_status issue(const regie_schedule_problem* self, uint32_t task, uint32_t s
     if (p.position[before] == REGIE_NONE)
       return fail_on_this_thread(bad_plugin("the scheduler issued a task before one that it depends on"));
   p.position[task] = static_cast<uint32_t>(p.issued.size());
-  p.issued.push_back({(*p.nodes)[task], stream, {}, 0});
+  p.issued.push_back({(*p.nodes)[task], stream, {}, 0, self->tasks[task].cost_ns});
   return REGIE_OK;
 }
 
@@ -69,6 +69,12 @@ std::vector<std::vector<uint32_t>> dependencies(const CompileState& state,
     after[i].erase(std::unique(after[i].begin(), after[i].end()), after[i].end());
   }
   return after;
+}
+
+// Does it go on from the schedule that another one made of the graph as it is?
+bool wants_schedule(const regie_pass_info& scheduler) {
+  return std::any_of(scheduler.requires_, scheduler.requires_ + scheduler.require_count,
+                     [](const regie_str& s) { return view(s) == "scheduled"; });
 }
 
 // In program order; after another scheduler, in the one that it gave.
@@ -131,15 +137,16 @@ Status run_scheduler(CompileState& state, const Provider<regie_scheduler_table>&
   const ConfigText all_options = scheduling_options(state, options);
   const std::string who = "scheduler of plug-in " + scheduler.manifest->name;
   std::set<std::pair<uint32_t, uint32_t>> streams;
+  const bool costs_known = wants_schedule(scheduler.table->schedulers[scheduler.index]);
   bool whole = true;  // there was a schedule of these very tasks
   for (uint32_t region : task_regions(g)) {
     const std::vector<uint32_t> nodes = nodes_of(state, region, before[region].tasks);
     const std::vector<ScheduledTask>& last = before[region].tasks;
-    whole = whole && std::equal(nodes.begin(), nodes.end(), last.begin(), last.end(),
-                                [](uint32_t node, const ScheduledTask& t) { return node == t.node; });
+    const bool same = std::equal(nodes.begin(), nodes.end(), last.begin(), last.end(),
+                                 [](uint32_t node, const ScheduledTask& t) { return node == t.node; });
+    whole = whole && same;
     std::vector<std::vector<uint32_t>> after = dependencies(state, nodes);
     std::vector<regie_schedule_task> tasks;
-    REGIE_ASSIGN(const std::vector<double> costs, task_costs(state, nodes));
     // Where the run has to look at what tasks have made, the host waits for streams as it goes.
     const bool late =
         std::any_of(nodes.begin(), nodes.end(), [&](uint32_t n) { return state.is_late_node(n); });
@@ -153,7 +160,11 @@ Status run_scheduler(CompileState& state, const Provider<regie_scheduler_table>&
       t.device = state.target.engines[g.node(nodes[i]).engine].device;
       t.after_count = static_cast<uint32_t>(after[i].size());
       t.after = after[i].data();
-      t.cost_ns = costs[i];
+      if (same && costs_known) {
+        t.cost_ns = last[i].cost_ns;
+      } else {
+        REGIE_ASSIGN(t.cost_ns, task_cost(state, nodes[i]));
+      }
       tasks.push_back(t);
     }
     ScheduleProblem p{&state, region, &nodes, &after, std::vector<uint32_t>(nodes.size(), REGIE_NONE),

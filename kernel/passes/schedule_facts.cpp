@@ -10,8 +10,21 @@ namespace regie {
 
 namespace {
 
+bool lies_in(const Graph& g, uint32_t value, uint32_t whole) {
+  while (value != whole && g.value(value).alias_of != REGIE_NONE) value = g.value(value).alias_of;
+  return value == whole;
+}
+
+}  // namespace
+
+bool CompileState::several_streams() const {
+  return std::any_of(schedule.begin(), schedule.end(), [](const RegionSchedule& s) {
+    return std::any_of(s.tasks.begin(), s.tasks.end(), [](const ScheduledTask& t) { return t.stream > 0; });
+  });
+}
+
 // A copy takes the transfer's latency and its bytes; control flow, what is inside.
-Result<double> cost_of(const CompileState& state, uint32_t node) {
+Result<double> task_cost(const CompileState& state, uint32_t node) {
   const Graph& g = *state.graph;
   const regie_node& n = g.node(node);
   if (is_control_flow(n)) return 0.0;
@@ -28,28 +41,6 @@ Result<double> cost_of(const CompileState& state, uint32_t node) {
     return engine.table->ask(engine.engine, &g.view(), node, &s, &answer);
   });
   return asked.ok() && answer.can && answer.cost_ns > 0 ? answer.cost_ns : 0.0;
-}
-
-bool lies_in(const Graph& g, uint32_t value, uint32_t whole) {
-  while (value != whole && g.value(value).alias_of != REGIE_NONE) value = g.value(value).alias_of;
-  return value == whole;
-}
-
-}  // namespace
-
-bool CompileState::several_streams() const {
-  return std::any_of(schedule.begin(), schedule.end(), [](const RegionSchedule& s) {
-    return std::any_of(s.tasks.begin(), s.tasks.end(), [](const ScheduledTask& t) { return t.stream > 0; });
-  });
-}
-
-Result<std::vector<double>> task_costs(const CompileState& state, const std::vector<uint32_t>& nodes) {
-  std::vector<double> costs;
-  for (uint32_t n : nodes) {
-    REGIE_ASSIGN(const double cost, cost_of(state, n));
-    costs.push_back(cost);
-  }
-  return costs;
 }
 
 uint32_t device_limit(const TargetDevice& device, std::string_view parameter) {

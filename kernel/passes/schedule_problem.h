@@ -22,10 +22,10 @@ struct ScheduleProblem {
   std::vector<uint8_t> idle;   // by task: nothing runs (runs_nothing)
 };
 
-// How the scheduler's problem is stated: what a run of each task is predicted to take; the limits of the
+// How the scheduler's problem is stated: what a run of a task is predicted to take; the limits of the
 // target's devices; and what it may be told besides its own options: the parameters of the target, as
 // "device.<name>.<parameter>", "engine.<name>.plugin", "transfer.latency_ns" and "host.device".
-Result<std::vector<double>> task_costs(const CompileState& state, const std::vector<uint32_t>& nodes);
+Result<double> task_cost(const CompileState& state, uint32_t node);
 uint32_t device_limit(const TargetDevice& device, std::string_view parameter);  // 0: not said
 ConfigText scheduling_options(const CompileState& state, const regie_config* options);
 

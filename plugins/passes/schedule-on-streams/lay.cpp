@@ -34,14 +34,14 @@ class Layer {
     // A barrier stays where it is.
     for (uint32_t t = 0; t < n_.tasks.size(); ++t) {
       if (n_.tasks[t].barrier || order_ == Order::kGiven) {
-        lay_from(t);
+        lay_ready();
         take(t, best(t));
         continue;
       }
       if (missing_[t] == 0) ready_.insert(rank(t));
       end_ = t + 1;
     }
-    lay_from(static_cast<uint32_t>(n_.tasks.size()));
+    lay_ready();
     renumber();
     return std::move(made_);
   }
@@ -61,9 +61,8 @@ class Layer {
 
   Rank rank(uint32_t t) const { return {-level_[t], t}; }
 
-  // Issues all that are ready, and what becomes ready before `barrier`.
-  void lay_from(uint32_t barrier) {
-    barrier_ = barrier;
+  // Issues all that are ready, and what becomes ready before `end_`.
+  void lay_ready() {
     while (!ready_.empty()) {
       Choice chosen;
       uint32_t task = REGIE_NONE;
@@ -135,7 +134,7 @@ class Layer {
     made_.stream[t] = c.stream;
     made_.order.push_back(t);
     for (uint32_t s : next_[t])
-      if (--missing_[s] == 0 && order_ != Order::kGiven && s < end_ && s < barrier_) ready_.insert(rank(s));
+      if (--missing_[s] == 0 && s < end_) ready_.insert(rank(s));
   }
 
   void renumber() {
@@ -157,7 +156,7 @@ class Layer {
   std::vector<std::vector<Line>> lines_;   // by device
   std::vector<std::vector<double>> free_;  // by unit
   std::set<Rank> ready_;
-  uint32_t end_ = 0, barrier_ = 0;
+  uint32_t end_ = 0;  // behind those that may be chosen from, up to the next barrier
   double host_ = 0, latest_ = 0;
   Schedule made_;
 };

@@ -87,14 +87,13 @@ class Scheduler {
   Candidate choose() {
     uint32_t limit = 1;
     for (const Device& d : n_.devices) limit = std::max(limit, d.streams);
-    if (limit < 2) {
-      why_ = "";
-      return one_;
-    }
+    if (limit < 2) return one_;
     if (n_.tasks.size() > kMostTasks) {
       why_ = "one stream a device: there are more than " + std::to_string(kMostTasks) + " tasks";
       return one_;
     }
+    const bool limited =
+        std::any_of(n_.devices.begin(), n_.devices.end(), [](const Device& d) { return d.events != 0; });
     std::vector<Candidate> all;
     double best = one_.ns;
     bool refused = false;
@@ -103,7 +102,7 @@ class Scheduler {
       for (Order order : {Order::kGiven, Order::kFirst, Order::kHostLast}) {
         if (order != Order::kGiven && n_.tasks.size() > kMostSearched) continue;
         Candidate c = judged(lay(n_, most, order), most, order);
-        if (over_limit(c.events, event_ids(n_, c.schedule, c.events))) {
+        if (limited && over_limit(c.events, event_ids(n_, c.schedule, c.events))) {
           refused = true;
           continue;
         }
@@ -111,9 +110,8 @@ class Scheduler {
         all.push_back(std::move(c));
       }
     }
-    tried_ = all.size();
     if (one_.ns - best < std::max(kLeastGainNs, kLeastGain * one_.ns)) {
-      why_ = "one stream a device: " + us(one_.ns) + "; the best of " + std::to_string(tried_) +
+      why_ = "one stream a device: " + us(one_.ns) + "; the best of " + std::to_string(all.size()) +
              " ways with more takes " + us(best) +
              (refused ? ", and others need more events than there are" : "");
       return one_;
@@ -224,7 +222,6 @@ class Scheduler {
   const Network& n_;
   const bool every_;
   Candidate one_;
-  size_t tried_ = 0;
   std::string why_;
 };
 

@@ -29,7 +29,7 @@ class Prediction {
 
   double run() {
     for (uint32_t t : s_.order) hand_over(t);
-    while (step(kNever)) {
+    while (step()) {
     }
     double end = host_;
     for (uint32_t t : s_.order) end = std::max(end, ended_[t] + n_.devices[n_.tasks[t].device].wait_ns);
@@ -68,7 +68,7 @@ class Prediction {
   }
 
   void host_wait(uint32_t t) {
-    while (ended_[t] == kNever && step(kNever)) {
+    while (ended_[t] == kNever && step()) {
     }
     const Device& d = n_.devices[n_.tasks[t].device];
     if (!d.host && !n_.tasks[t].barrier && ended_[t] != kNever)
@@ -77,9 +77,9 @@ class Prediction {
   }
 
   // Starts the task that can start first, of those that have been handed over.
-  bool step(double limit) {
+  bool step() {
     Line* best = nullptr;
-    double best_start = limit, best_ready = kNever;
+    double best_start = kNever, best_ready = kNever;
     for (auto& [key, line] : lines_) {
       if (line.next == line.queue.size()) continue;
       const uint32_t t = line.queue[line.next];

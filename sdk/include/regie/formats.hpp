@@ -20,6 +20,10 @@ constexpr regie_format blocked_format(int64_t c0) {
 constexpr bool half_elements(regie_format f) {
   return !(f & REGIE_FORMAT_OPAQUE_BIT) && (f & kHalfElements) != 0;
 }
+// What lies where a value of the type does.
+constexpr regie_elem laid_elem(const regie_type& t) {
+  return half_elements(t.format) ? static_cast<regie_elem>(REGIE_F16) : t.elem;
+}
 
 // For messages: "NC1HWC0_16 of f16".
 inline std::string spell_layout(regie_format f) {
