@@ -96,7 +96,8 @@ def resize(writer, v):
             given["exclude_outside"] = v.flag()
         elem = v.choose(["f32", "f32", "u8", "i32", "f16"] if mode == "nearest" else ["f32"])
         x = v.distinct(elem, shape) if mode == "nearest" else v.tensor(elem, shape)
-        if v.flag():
+        # By scales that give no whole length, ONNX Runtime's align_corners is PyTorch's and not ONNX's.
+        if v.flag() or given["coordinate_transformation_mode"] == "align_corners":
             sizes = np.array([1, shape[1], v.integer(1, 9), v.integer(1, 9)], I64)
             operands = [x, None, None, sizes]
         else:

@@ -35,15 +35,6 @@ INEXACT = {
     "test_attention_4d_causal_fp16_expanded": (5e-4, "expected is made in half precision, a unit off, and further from the exact value than ours"),
 }
 
-# Tests that contradict the operator's text, and how. They stay on the list, as wrong.
-DISPUTED = {
-    f"test_resize_downsample_scales_{mode}_align_corners":
-        "the text divides by the length of the resized axis less one, as ONNX Runtime and PyTorch do; expected is made with the "
-        "length times the scale, which is no whole number"
-    for mode in ("linear", "cubic")
-}
-
-
 # "The generator is non-deterministic and may not produce the same values in different implementations even if a seed is specified" (the
 # suite's own words): type, shape and range are compared.
 RANDOM = re.compile(r"test_bernoulli")
@@ -268,8 +259,7 @@ def main():
             for line in lines(found[engine]):
                 print(f"{engine} {line}")
     if arguments.write:
-        bad = [line for line in lines(found["regie"])
-               if not line.split(": ")[1].startswith("refused") and line.split(": ")[0].split()[1] not in DISPUTED]
+        bad = [line for line in lines(found["regie"]) if not line.split(": ")[1].startswith("refused")]
         if bad:
             sys.exit("wrong or crashed tests do not go on a list, they are mended:\n" + "\n".join(bad))
         with open(arguments.write + ".new", "w") as f:

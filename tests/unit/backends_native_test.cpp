@@ -154,13 +154,24 @@ NodePtr layer_norm(std::mt19937_64& r) {
 NodePtr resize(const char* mode, std::mt19937_64& r) {
   const char* coordinates[] = {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"};
   const char* roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
-  const Ints d = random_dims(r, 4, 9), y{d[0], d[1], random_in(r, 1, 20), random_in(r, 1, 20)};
+  const Ints d = random_dims(r, 4, 9);
+  const bool by_scales = random_in(r, 0, 1) != 0;
+  Ints y{d[0], d[1], random_in(r, 1, 20), random_in(r, 1, 20)};
+  std::vector<float> scales(4, 1.f);
+  if (by_scales)
+    for (size_t i : {2u, 3u}) {  // quarters that give at least one element
+      scales[i] = static_cast<float>(random_in(r, (4 + d[i] - 1) / d[i], 12)) / 4;
+      y[i] = static_cast<int64_t>(scales[i] * static_cast<float>(d[i]));
+    }
   return std::make_unique<Node>(
       "Resize",
       std::vector<Attr>{attr("mode", mode),
                         attr("coordinate_transformation_mode", coordinates[random_in(r, 0, 3)]),
-                        attr("nearest_mode", roundings[random_in(r, 0, 3)])},
-      list({random_floats(d, r()), absent(), absent(), integers({4}, y)}), list({zeros(REGIE_F32, y)}));
+                        attr("nearest_mode", roundings[random_in(r, 0, 3)]),
+                        attr("corners", random_in(r, 0, 1) ? "scaled" : "whole")},
+      list({random_floats(d, r()), absent(), by_scales ? constant(floats({4}, scales)) : absent(),
+            by_scales ? absent() : integers({4}, y)}),
+      list({zeros(REGIE_F32, y)}));
 }
 // Strides, dilation, groups, padding of both kinds.
 NodePtr conv_transpose(std::mt19937_64& r) {

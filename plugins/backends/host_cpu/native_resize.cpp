@@ -18,13 +18,13 @@ struct Axis {
 };
 
 // In single precision, as others have it: where a position falls between two elements is decided by it.
-float source_position(std::string_view mode, int64_t at, int64_t from, int64_t to, float scale) {
+float source_position(std::string_view mode, int64_t at, int64_t from, int64_t to, float scale,
+                      float length) {
   const auto x = static_cast<float>(at);
   if (mode == "half_pixel") return (x + 0.5f) / scale - 0.5f;
   if (mode == "asymmetric") return x / scale;
   if (mode == "pytorch_half_pixel") return to > 1 ? (x + 0.5f) / scale - 0.5f : 0.f;
-  if (mode == "align_corners")
-    return to == 1 ? 0.f : x * static_cast<float>(from - 1) / static_cast<float>(to - 1);
+  if (mode == "align_corners") return length == 1 ? 0.f : x * static_cast<float>(from - 1) / (length - 1);
   refuse("coordinate_transformation_mode " + std::string(mode));
 }
 
@@ -37,13 +37,14 @@ int64_t nearest(std::string_view mode, float x) {
   refuse("nearest_mode " + std::string(mode));
 }
 
-Axis make_axis(const NativeRequest& r, bool linear, int64_t from, int64_t to, float scale) {
+// `length`: of the resized axis; the size times the scale is a fraction at times.
+Axis make_axis(const NativeRequest& r, bool linear, int64_t from, int64_t to, float scale, float length) {
   Axis a{from, to, {}, {}, {}};
   if (from == to && scale == 1) return a;
   const std::string_view coordinates = r.attrs.text("coordinate_transformation_mode", "half_pixel"),
                          rounding = r.attrs.text("nearest_mode", "round_prefer_floor");
   for (int64_t at = 0; at < to; ++at) {
-    float x = source_position(coordinates, at, from, to, scale);
+    float x = source_position(coordinates, at, from, to, scale, length);
     if (!linear) {
       a.low.push_back(std::clamp<int64_t>(nearest(rounding, x), 0, from - 1));
       continue;
@@ -147,7 +148,12 @@ NativePtr make_resize(const NativeRequest& r) {
                last = resized.empty() ? first : resized.back() + 1;
   for (size_t i = 0; i < first; ++i) plan.outer *= from[i];
   for (size_t i = last; i < from.size(); ++i) plan.inner *= from[i];
-  auto axis = [&](size_t i) { return make_axis(r, mode == "linear", from[i], to[i], physical_scales[i]); };
+  const bool scaled = by_scale && r.attrs.text("corners", "scaled") == "scaled";
+  auto axis = [&](size_t i) {
+    const float scale = physical_scales[i],
+                length = scaled ? scale * static_cast<float>(from[i]) : static_cast<float>(to[i]);
+    return make_axis(r, mode == "linear", from[i], to[i], scale, length);
+  };
   if (!resized.empty()) plan.a = axis(resized[0]);
   if (resized.size() == 2) plan.b = axis(resized[1]);
   return native_kernel(

@@ -53,6 +53,7 @@ std::string full_name(const wire::Node& node) {
 
 void Builder::run() {
   check_versions();
+  context_.producer = model_.producer_name();
   // Before IR version 4 every initializer had to be an input, too, and none could be given.
   const bool overridable = model_.ir_version() >= 4 && !constant_defaults(context_);
   body_ = analyse(context_, functions_, model_, overridable, &value_names_);

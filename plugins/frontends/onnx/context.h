@@ -43,7 +43,8 @@ struct Context {
 
   const regie_import* import;
   std::string file, place;
-  uint64_t dense_bytes = 0;  // of sparse tensors so far
+  std::string_view producer;  // the tool that wrote the model, as it calls itself
+  uint64_t dense_bytes = 0;   // of sparse tensors so far
 };
 
 }  // namespace regie::onnx

@@ -332,15 +332,15 @@ constexpr Operator kOperators[] = {
       {11,
        "coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i extrapolation_value:f mode:s "
        "nearest_mode:s",
-       3, 4, same},
+       3, 4, resize},
       {13,
        "coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i extrapolation_value:f mode:s "
        "nearest_mode:s",
-       1, 4, same},
+       1, 4, resize},
       {18,
        "antialias:i axes:I coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i "
        "extrapolation_value:f keep_aspect_ratio_policy:s mode:s nearest_mode:s",
-       1, 4, same}}},
+       1, 4, resize}}},
     {"ReverseSequence", "10 28", {{10, "batch_axis:i time_axis:i", 2, 2, same}}},
     {"RoiAlign",
      "10 16 22",

@@ -130,6 +130,7 @@ void sum(Translation&);
 void cast_like(Translation&);
 void mean(Translation&);
 void resize_of_10(Translation&);
+void resize(Translation&);
 void upsample(Translation&);
 void group_normalization_of_18(Translation&);
 void top_k_of_1(Translation&);

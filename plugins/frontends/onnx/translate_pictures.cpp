@@ -56,6 +56,17 @@ void resize_of_10(Translation& t) {
   resize_with(t, scales);
 }
 
+// "align_corners" divides by the length of the resized axis less one. Where scales give no whole length,
+// ONNX's tests and its reference implementation take the length times the scale; PyTorch, and so its
+// exporter, the length of the result.
+void resize(Translation& t) {
+  std::string coordinates = t.attributes.take_text("coordinate_transformation_mode", "half_pixel");
+  if (coordinates == "align_corners" && t.context.producer == "pytorch")
+    t.attributes.add(Attribute::text("corners", "whole"));
+  t.attributes.add(Attribute::text("coordinate_transformation_mode", std::move(coordinates)));
+  same(t);
+}
+
 // Until 20, the modes were named for pictures.
 void grid_sample_of_16(Translation& t) {
   std::string mode = t.attributes.take_text("mode", "bilinear");

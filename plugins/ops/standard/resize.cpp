@@ -14,6 +14,7 @@ enum class Policy { kStretch, kNotLarger, kNotSmaller };
 
 constexpr std::string_view kModes[] = {"nearest", "linear", "cubic"};
 constexpr std::string_view kPolicies[] = {"stretch", "not_larger", "not_smaller"};
+constexpr std::string_view kLengths[] = {"scaled", "whole"};
 constexpr std::string_view kRoundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
 constexpr std::string_view kCoordinates[] = {
     "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
@@ -81,6 +82,7 @@ void infer_resize(const Infer& infer) {
   choice(infer.op, infer.attrs, "mode", kModes);
   choice(infer.op, infer.attrs, "coordinate_transformation_mode", kCoordinates);
   choice(infer.op, infer.attrs, "nearest_mode", kRoundings);
+  choice(infer.op, infer.attrs, "corners", kLengths);
   auto policy = static_cast<Policy>(choice(infer.op, infer.attrs, "keep_aspect_ratio_policy", kPolicies));
   auto axes = resized_axes(infer.op, infer.attrs, x.size());
   Shape y(x.begin(), x.end());
@@ -137,7 +139,8 @@ struct AxisSetup {
   size_t rounding;
   bool antialias, exclude_outside;
   float cubic_a;
-  float scale, start, end;  // roi
+  float scale, length;  // of the resized axis, which by scales may be a fraction
+  float start, end;     // roi
 };
 
 // Single precision throughout: where a position falls between two is decided by it, and others do the same.
@@ -153,7 +156,7 @@ float source_position(const AxisSetup& a, int64_t at, int64_t from, int64_t to) 
     case kPytorch:
       return to > 1 ? (x + 0.5f) / a.scale - 0.5f : 0.0f;
     case kCorners:
-      return to == 1 ? 0.0f : x * (size - 1) / (result - 1);
+      return a.length == 1 ? 0.0f : x * (size - 1) / (a.length - 1);
     case kAsymmetric:
       return x / a.scale;
     case kHalfForNearest:
@@ -379,6 +382,7 @@ KernelPtr prepare_resize(Prepare& p) {
     common = common_scale(policy, from, wanted);
   }
 
+  const bool whole_corners = choice(p.op, p.attrs, "corners", kLengths) == 1;
   ResizeSetup s;
   s.shape.assign(x.begin(), x.end());
   s.crop = setup.coordinate == kCrop;
@@ -390,6 +394,8 @@ KernelPtr prepare_resize(Prepare& p) {
                   : common != 0 ? common
                                 : static_cast<float>(to) / static_cast<float>(from);
     if (!by_sizes && scaled_size(from, setup.scale) != to) p.bad("the scales do not give " + print_shape(y));
+    setup.length =
+        by_sizes || whole_corners ? static_cast<float>(to) : setup.scale * static_cast<float>(from);
     setup.start = roi.empty() ? 0 : static_cast<float>(roi[i]);
     setup.end = roi.empty() ? 1 : static_cast<float>(roi[axes.size() + i]);
     const bool whole = !s.crop || (setup.start == 0 && setup.end == 1);
