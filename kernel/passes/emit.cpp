@@ -52,7 +52,8 @@ uint32_t ModelEmitter::type_of(const regie_type& type) {
   return it->second;
 }
 
-// Room for all of them at once: what grows by doubling is copied and touched twice.
+// Room for all of them at once: what grows by doubling is copied and touched twice. Constants of which every
+// reader has packed its own are not stored, but room that nobody touches costs nothing.
 void ModelEmitter::reserve_weights() {
   uint64_t bytes = 0;
   auto count = [&](uint64_t size) { bytes += (size + 63) / 64 * 64; };

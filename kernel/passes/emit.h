@@ -33,7 +33,8 @@ class ModelEmitter {
   uint32_t type_of(const regie_type& type);
   void reserve_weights();
   uint32_t add_weight(const void* data, uint64_t size, const std::string& layout);
-  Result<Arg> locate(uint32_t value);
+  // `packed`: what its kernel reads instead of the constant.
+  Result<Arg> locate(uint32_t value, const PackedWeight* packed = nullptr);
   void find_views();
   uint32_t same_bytes(uint32_t value);
   Status emit_identity();

@@ -13,7 +13,7 @@
 
 namespace regie {
 
-Result<Arg> ModelEmitter::locate(uint32_t value) {
+Result<Arg> ModelEmitter::locate(uint32_t value, const PackedWeight* packed) {
   Arg arg;
   if (value == REGIE_NONE) return arg;
   arg.type = type_of(g_.value(value).type);
@@ -35,7 +35,11 @@ Result<Arg> ModelEmitter::locate(uint32_t value) {
   }
   arg.offset = offset;
   const regie_value& v = g_.value(root);
-  if (g_.is_constant(root)) {
+  if (packed) {  // nobody reads the constant itself
+    arg.kind = Arg::kWeight;
+    arg.index = add_weight(packed->bytes.data(), packed->bytes.bytes(), packed->layout);
+    arg.constant = true;
+  } else if (g_.is_constant(root)) {
     if (!g_.tensor(root))
       return invalid_input("constant has no data: a graph with abstract constants cannot be compiled",
                            g_.describe_value(root));
@@ -158,8 +162,13 @@ Result<ModelTask> ModelEmitter::make_task(const ScheduledTask& t) {
   task.name = g_.describe_node(t.node);
   task.op = view(n.op);
   for (uint32_t i = 0; i < n.origin_count; ++i) task.origins.emplace_back(g_.origin(n.origins[i]));
-  for (uint32_t v : g_.operands(t.node)) {
-    REGIE_ASSIGN(Arg a, locate(v));
+  const bool runs = !is_copy(n) && !is_control_flow(n) && !views_.count(t.node);
+  const std::span<const uint32_t> operands = g_.operands(t.node);
+  std::vector<const PackedWeight*> packed(operands.size());
+  if (runs)
+    for (const PackedWeight& w : state_.kernels[t.node]->weights) packed[w.operand] = &w;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    REGIE_ASSIGN(Arg a, locate(operands[i], packed[i]));
     task.operands.push_back(a);
   }
   for (uint32_t v : g_.results(t.node)) {
@@ -184,11 +193,7 @@ Result<ModelTask> ModelEmitter::make_task(const ScheduledTask& t) {
     task.kernel = add_kernel(k, task.device);
     task.predicted_ns = predict_on_host(t);
     task.kernel_weights.assign(task.operands.size(), REGIE_NONE);
-    for (const PackedWeight& w : k.weights) {
-      uint32_t id = add_weight(w.bytes.data(), w.bytes.bytes(), w.layout);
-      task.kernel_weights[w.operand] = id;
-      task.operands[w.operand].index = id;
-    }
+    for (const PackedWeight& w : k.weights) task.kernel_weights[w.operand] = task.operands[w.operand].index;
   }
   return task;
 }

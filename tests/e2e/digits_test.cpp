@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
+#include "model/file.h"
 #include "regie_test_paths.h"
 #include "support/alloc_counter.h"
 #include "support/api_model.h"
@@ -183,6 +185,29 @@ TEST(DigitsReport, TwoDevicesMeanCopiesEventsAndTwoArenas) {
   std::set<std::string> engines;
   for (const auto& p : report["placements"]) engines.insert(p["engine"].get<std::string>());
   EXPECT_EQ(engines.size(), 2u);
+}
+
+// A constant that its readers packed, or that a pass made and nobody reads, is no part of the file.
+TEST(DigitsModelFile, EveryWeightHasAReader) {
+  Scratch scratch;
+  for (const char* target : {"host_cpu", "host_and_null", "ascend910a-sim"}) {
+    const std::string path = scratch.path("digits.rgm");
+    ASSERT_EQ(run_regie("compile " + shell_word(kFolder + "digits.onnx") + " -o " + shell_word(path) +
+                        " --target " + target)
+                  .exit_code,
+              0);
+    const std::shared_ptr<const Model> model = load_model(path).value();
+    std::set<uint32_t> read;
+    for (const auto& [digest, weight] : model->portable_constants) read.insert(weight);
+    size_t packed = 0;
+    for (const ModelTask& task : model->programs.at(0).tasks) {
+      for (const Arg& a : task.operands)
+        if (a.kind == Arg::kWeight) read.insert(a.index);
+      for (uint32_t w : task.kernel_weights) packed += w != REGIE_NONE;
+    }
+    EXPECT_EQ(read.size(), model->weights.size()) << target;
+    EXPECT_TRUE(packed > 0 || std::string(target) == "host_and_null") << target;
+  }
 }
 
 // A convolution over symbolic height and width cannot be planned for size 1; whatever it was planned for,
