@@ -34,6 +34,7 @@ Result<CompileOptions> read_options(const ApiOptions& given) {
     o.memory_limit = *bytes;
   }
   for (const std::string& shape : given.all("shape")) o.import_options.emplace_back("shape", shape);
+  o.typical = given.all("typical");
   REGIE_ASSIGN(const bool fold_defaults, given.flag("fold-defaults", false));
   if (fold_defaults) o.import_options.emplace_back("defaults", "constant");
   for (const std::string& setting : given.all("set")) {
@@ -128,7 +129,7 @@ Result<ApiCompile> read_api_compile(const regie_option* options, size_t count) {
                                 {"target", "pipeline", "dump", "optimise", "verify", "threads", "plugin-path",
                                  "cache", "cache-dir", "cache-size", "fold-defaults", "shapes", "padding",
                                  "overflow", "memory-limit"},
-                                {"shape", "set"}));
+                                {"shape", "typical", "set"}));
   ApiCompile out;
   REGIE_ASSIGN(out.options, read_options(given));
   REGIE_ASSIGN(out.cache,

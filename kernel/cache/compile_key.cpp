@@ -111,13 +111,14 @@ class Builder {
   // served from the cache at all; target and pipeline are parts of their own; where kernels are known from
   // changes none.
   void add_options() {
-    const auto& [target, pipeline, optimise, verify, threads, memory_limit, dump, import_options, sizes,
-                 settings, held_back_patches, stop_after_patches, explain, kernels] = r_.options;
+    const auto& [target, pipeline, optimise, verify, threads, memory_limit, dump, import_options, typical,
+                 sizes, settings, held_back_patches, stop_after_patches, explain, kernels] = r_.options;
     key_.add("option", "threads", std::to_string(threads));
     key_.add("option", "optimise", optimise ? "1" : "0");
     key_.add("option", "verify", verify ? "1" : "0");
     if (memory_limit) key_.add("option", "memory-limit", std::to_string(memory_limit));
     for (const auto& [name, value] : import_options) key_.add("option", name, value);
+    for (const std::string& text : typical) key_.add("option", "typical", text);
     for (const auto& [name, value] : sizes) key_.add("option", "size " + name, std::to_string(value));
     for (const auto& [name, value] : settings) key_.add("option", "set " + name, value);
     std::string patches;

@@ -115,7 +115,8 @@ Json to_json(const std::string& path, const Opened& opened, const Figures& f, co
   return j;
 }
 
-void print(const std::string& path, const Opened& opened, const Figures& f, const Summary& s) {
+void print(const std::string& path, const Opened& opened, const Figures& f, const Summary& s,
+           const std::string& sizes) {
   std::string inputs;
   for (size_t i = 0; i < opened.inputs.size(); ++i) {
     inputs += (i ? ", " : "") + std::string(regie_model_input(opened.model.get(), i).name) + " " +
@@ -126,6 +127,7 @@ void print(const std::string& path, const Opened& opened, const Figures& f, cons
   }
   std::printf("model      %s, %u thread%s; %s\n", path.c_str(), f.threads, f.threads == 1 ? "" : "s",
               inputs.c_str());
+  std::fputs(sizes.c_str(), stdout);
   std::printf("%-10s %.2f ms, session %.2f ms, first inference %.2f ms\n",
               opened.compiled ? "compile" : "load", opened.model_ms, opened.session_ms, f.first_ms);
   std::printf("throughput %.2f runs a second (%zu runs in %.2f s, after %llu to warm up)\n",
@@ -146,10 +148,16 @@ void print(const std::string& path, const Opened& opened, const Figures& f, cons
     std::printf("%s %s %.2f %%", i ? "," : ":", list[i].first.c_str(),
                 100 * list[i].second.ns / f.shares.all.ns);
   std::printf("%s\n", list.size() > 5 ? ", ..." : "");
+  // Threads that wait for each other at the end of each kernel keep their processor meanwhile; where somebody
+  // else has the other one, that takes as long as the system lets him.
+  const bool waits = f.threads > 1 && s.mean > 3 * s.min;
   std::printf(
-      "%-10s coefficient of variation %.2f %%%s\n", s.variation > kUnstable ? "UNSTABLE" : "stable",
+      "%-10s coefficient of variation %.2f %%%s%s\n", s.variation > kUnstable ? "UNSTABLE" : "stable",
       100 * s.variation,
-      s.variation > kUnstable ? ": more than 2.5 %; other load on the machine? a longer --duration?" : "");
+      s.variation > kUnstable ? ": more than 2.5 %; other load on the machine? a longer --duration?" : "",
+      s.variation > kUnstable && waits
+          ? " Threads that wait spin; with OMP_WAIT_POLICY=passive in the environment they sleep"
+          : "");
 }
 
 }  // namespace
@@ -206,7 +214,7 @@ int command_bench(const Arguments& arguments) {
   if (values.count("json"))
     std::fputs(json_text(to_json(path, opened, figures, summary)).c_str(), stdout);
   else
-    print(path, opened, figures, summary);
+    print(path, opened, figures, summary, guessed_sizes(opened, values));
   return 0;
 }
 

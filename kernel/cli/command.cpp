@@ -86,6 +86,9 @@ void add_compile_options(po::options_description* options) {
       "passes to run: a name in configs/pipelines or a path (default: default)")(
       "shape", po::value<Strings>()->composing(),
       "fix an input's dimensions, e.g. x=16,1,8,8; may be repeated")(
+      "typical", po::value<Strings>()->composing(),
+      "sizes that open axes of an input usually have, e.g. x=16,?,224,224: what is planned for; other sizes "
+      "run too; may be repeated")(
       "fold-defaults",
       "inputs that the model has a value for are constants: faster, but a run cannot give them any more")(
       "shapes", po::value<std::string>(),
@@ -123,7 +126,7 @@ std::vector<std::pair<std::string, std::string>> compile_options(const po::varia
   for (const char* key : {"target", "pipeline", "threads", "dump", "plugin-path", "cache", "cache-dir",
                           "cache-size", "shapes", "padding", "overflow", "memory-limit"})
     if (values.count(key)) pairs.emplace_back(key, values[key].as<std::string>());
-  for (const char* key : {"shape", "set"})
+  for (const char* key : {"shape", "typical", "set"})
     if (values.count(key))
       for (const std::string& v : values[key].as<std::vector<std::string>>()) pairs.emplace_back(key, v);
   if (values.count("no-optimise")) pairs.emplace_back("optimise", "0");

@@ -47,6 +47,19 @@ void print_memory(const Json& report) {
   }
 }
 
+// What formats, engines and order were chosen for, and the peak is of: figures of a plan with symbols say
+// little without.
+void print_typical(const Json& report) {
+  std::string sizes;
+  for (const Json& s : report["model"].value("symbols", Json::array()))
+    if (!s.value("late", false))
+      sizes += (sizes.empty() ? "" : ", ") + s["name"].get<std::string>() + "=" +
+               std::to_string(s["reference"].get<int64_t>());
+  if (!sizes.empty())
+    line("sizes",
+         "planned for " + sizes + "; --typical INPUT=16,?,... says what is usual, and other sizes run too");
+}
+
 void print_engines(const Json& report) {
   std::string text;
   for (const Json& e : report.value("engines", Json::array())) {
@@ -96,6 +109,7 @@ void summary(const char* path, const Json& report) {
       std::snprintf(time, sizeof time, " (%.1f ms)", s["milliseconds"].get<double>());
     line(s["name"], text + what + time);
   }
+  print_typical(report);
   print_engines(report);
   print_memory(report);
   line("tasks", count_of(report["tasks"], "task") + " on " + count_of(report["streams"], "stream") + ", " +
@@ -104,14 +118,14 @@ void summary(const char* path, const Json& report) {
   print_cache(report);
 }
 
-// The report without its long lists, which a summary does not need.
+// The report without its long lists, which a summary does not need; of the model the symbols alone.
 Json figures_of(const char* report) {
-  static const std::set<std::string> skipped{"model", "placements", "patches",
-                                             "rules", "notes",      "event_reasons"};
+  static const std::set<std::string> skipped{"placements", "patches", "rules", "notes", "event_reasons"};
   std::string key;
   return Json::parse(report, [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::key && depth == 1) key = parsed.get<std::string>();
-    return !(depth == 1 && event == Json::parse_event_t::key && skipped.count(key));
+    if (event != Json::parse_event_t::key || depth > 2) return true;
+    if (depth == 1) key = parsed.get<std::string>();
+    return depth == 1 ? !skipped.count(key) : key != "model" || parsed == "symbols";
   });
 }
 

@@ -79,6 +79,26 @@ Status Opened::take_inputs(const std::vector<std::string>& shapes, const po::var
   return {};
 }
 
+std::string guessed_sizes(const Opened& opened, const po::variables_map& values) {
+  if (values.count("typical")) return "";
+  std::set<std::string> given;
+  for (const char* key : {"shape", "input"})
+    for (const std::string& text : strings(values, key)) given.insert(text.substr(0, text.find('=')));
+  std::string axes, first;
+  for (size_t i = 0; i < opened.inputs.size(); ++i) {
+    const regie_port port = regie_model_input(opened.model.get(), i);
+    if (given.count(port.name)) continue;
+    for (int32_t d = 0; d < port.rank; ++d)
+      if (port.dims[d] < 0) {
+        axes += (axes.empty() ? "" : ", ") + std::string(port.name) + "." + std::to_string(d) + " = " +
+                std::to_string(opened.inputs[i].dims()[static_cast<size_t>(d)]);
+        if (first.empty()) first = port.name;
+      }
+  }
+  if (axes.empty()) return "";
+  return "sizes      open axes are as planned: " + axes + "; say yours with --shape " + first + "=...\n";
+}
+
 int open_model(const std::string& path, const po::variables_map& values, std::optional<uint64_t> seed,
                Opened* opened) {
   auto offline = is_offline_model(path);

@@ -58,6 +58,10 @@ int open_model(const std::string& path, const po::variables_map& values, std::op
 // Those of --shape that say the sizes of inputs, and nothing about the model.
 std::vector<std::string> request_shapes(const po::variables_map& values);
 
+// A line for inputs that nobody gave, sizes nor numbers: they have the sizes that were planned for, which
+// where nobody said `--typical` are the smallest. Nothing to say: an empty text.
+std::string guessed_sizes(const Opened& opened, const po::variables_map& values);
+
 Result<bool> is_offline_model(const std::string& path);
 
 }  // namespace regie::cli

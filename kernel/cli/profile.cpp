@@ -135,6 +135,7 @@ int command_profile(const Arguments& arguments) {
     std::fputs(json_text(j).c_str(), stdout);
     return 0;
   }
+  std::fputs(guessed_sizes(opened, values).c_str(), stdout);
   // Beside simulated times, which clock a time is of has to be said.
   const char* clock = devices.empty() ? "" : " of this computer";
   std::printf("runs       %llu, %.4f ms%s each (median; least %.4f, most %.4f), timing included\n",

@@ -4,6 +4,7 @@
 
 #include "ir/structural.h"
 #include "passes/late_symbols.h"
+#include "passes/typical.h"
 #include "text/text.h"
 
 namespace regie {
@@ -64,7 +65,7 @@ Status CompileState::check_size(uint32_t value) const {
       v.kind == REGIE_VALUE_RESULT ? graph->describe_node(v.owner) : "");
 }
 
-void CompileState::bind_symbols() {
+Status CompileState::bind_symbols() {
   const DimTable& dims = graph->dims();
   const size_t count = dims.symbol_count();
   std::set<regie_dim> symbolic;  // all that occur in types
@@ -73,17 +74,17 @@ void CompileState::bind_symbols() {
       for (int32_t d = 0; d < graph->value(v).type.rank; ++d)
         if (regie_dim dim = graph->value(v).type.dims[d]; dim < 0 && dim != REGIE_DIM_UNKNOWN)
           symbolic.insert(dim);
+  REGIE_ASSIGN(std::vector<std::optional<int64_t>> wanted, typical_sizes(*graph, options.typical));
   // A run that leaves an input out has its default's sizes: the plan is best made for those.
-  std::vector<std::optional<int64_t>> of_defaults(count);
   for (uint32_t i = 0; i < graph->region(0).arg_count; ++i) {
     const regie_value& v = graph->value(graph->region(0).args[i]);
     if (const Tensor* t = graph->default_of(v.id))
       for (int32_t d = 0; d < v.type.rank; ++d)
-        if (const auto symbol = dims.symbol_index(v.type.dims[d]))
-          of_defaults[*symbol] = t->dims()[static_cast<size_t>(d)];
+        if (const auto symbol = dims.symbol_index(v.type.dims[d]); symbol && !wanted[*symbol])
+          wanted[*symbol] = t->dims()[static_cast<size_t>(d)];
   }
   auto set = [&](size_t symbol, int64_t size) {
-    if (of_defaults[symbol]) size = *of_defaults[symbol];
+    if (wanted[symbol]) size = *wanted[symbol];
     symbol_values[symbol] = std::clamp(size, dims.symbol_at(symbol).lower, dims.symbol_at(symbol).upper);
   };
   // Every dimension must come out at `least` or more.
@@ -105,10 +106,11 @@ void CompileState::bind_symbols() {
         set(i, 1);
         if (!fits(least)) symbol_values[i] = kept;
       }
-      return;
+      return {};
     }
   }
   for (size_t i = 0; i < count; ++i) set(i, 1);
+  return {};
 }
 
 Result<int64_t> CompileState::reference_value(regie_dim dim) const {

@@ -31,6 +31,7 @@ struct CompileOptions {
   uint64_t memory_limit = 0;  // bytes that the arenas of all spaces may take together; 0: any
   std::string dump;           // folder for the graph after each stage; empty: none
   std::vector<std::pair<std::string, std::string>> import_options;  // {"shape", "x=16,1,8,8"}
+  std::vector<std::string> typical;                                 // "x=16,3,224,224": what is planned for
   SymbolSizes sizes;                                          // symbols of the model that are these numbers
   std::vector<std::pair<std::string, std::string>> settings;  // {"fold-constants.budget-bytes", "1024"}
   std::set<uint32_t> held_back_patches;                       // bisection: patches left out
@@ -135,7 +136,7 @@ struct CompileState {
   Status check_size(uint32_t value) const;
   // Reference values of all symbols: the least power of two in the symbol's range at which every dimension
   // known so far is positive, 1 where nothing asks for more.
-  void bind_symbols();
+  Status bind_symbols();
   Result<int64_t> reference_value(regie_dim dim) const;
   // Do its operands or results have sizes, or lie in memory, that only the run tells? Such a node's scratch
   // and what it makes are not in the plan.

@@ -134,7 +134,7 @@ Result<Compiled> compile_in(CompileState& state, const Pipeline& pipeline, const
   if (options.verify && std::getenv("REGIE_VERIFY_TEXT")) REGIE_TRY(check_round_trip(*state.graph));
   keep_portable(state);
   REGIE_TRY(state.open_engines());
-  state.bind_symbols();
+  REGIE_TRY(state.bind_symbols());
   for (uint32_t i = 0; i < state.graph->region(0).arg_count; ++i)
     REGIE_TRY(state.check_size(state.graph->region(0).args[i]));
   REGIE_TRY(run_pipeline(state, pipeline, {}, {"placed", "scheduled", "planned"}));
@@ -233,7 +233,7 @@ Result<std::string> optimise_text(const std::shared_ptr<PluginHost>& plugins, st
     if (verify(*state.graph, with_shapes).ok()) initial.names.push_back("shapes-known");
     REGIE_ASSIGN(state.target, load_target(*plugins, options.target));
     REGIE_TRY(state.open_engines());
-    state.bind_symbols();
+    REGIE_TRY(state.bind_symbols());
     Status s = run_pipeline(state, pipeline, initial, {});
     if (!s.ok())
       return s.where().find(".toml") != std::string::npos || s.where().starts_with("--")

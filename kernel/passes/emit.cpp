@@ -91,6 +91,7 @@ Status ModelEmitter::emit_identity() {
   REGIE_TRY(collect_plugins());
   m.options = {{"threads", std::to_string(state_.options.threads)}};
   for (const auto& o : state_.options.import_options) m.options.push_back(o);
+  for (const std::string& t : state_.options.typical) m.options.emplace_back("typical", t);
   for (const auto& [name, value] : state_.options.sizes)
     m.options.emplace_back("size " + name, std::to_string(value));
   for (const auto& o : state_.options.settings) m.options.push_back(o);

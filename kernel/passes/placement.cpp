@@ -186,7 +186,7 @@ Status run_placer(CompileState& state, const Provider<regie_placer_table>& place
   Graph& g = *state.graph;
   if (state.engines.empty())
     return invalid_input("placement needs a target with engines; `regie opt` takes --target");
-  state.bind_symbols();  // now that shapes are known
+  REGIE_TRY(state.bind_symbols());  // now that shapes are known
   Placement p;
   p.state = &state;
   std::vector<uint32_t> ids;

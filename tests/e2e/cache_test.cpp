@@ -84,6 +84,7 @@ TEST_F(CacheCommand, EachOptionAloneHasItsOwnEntry) {
       {"target", {"host_and_null", kOwnEntry}},
       {"pipeline", {"unoptimised", kOwnEntry}},
       {"shape", {"x=2,1,8,8", kOwnEntry}},
+      {"typical", {"x=2,?,?,?", kOwnEntry}},
       {"set", {"fold-constants.budget-bytes=4096", kOwnEntry}},
       {"threads", {"2", kOwnEntry}},
       {"fold-defaults", {"", kOwnEntry}},

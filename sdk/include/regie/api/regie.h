@@ -62,7 +62,9 @@ REGIE_API void regie_set_log_level(regie_log_level least);
  * shapes ("dynamic"; "buckets:x.0=1|4|16,x.2=320|640": a plan for each combination of these sizes, each
  * compiled here; "max:x.0=16"), padding (allow: a request is padded up to the next plan's
  * sizes, refused here if an operator does not allow it; refuse; force) and overflow (above the largest size:
- * error, dynamic or resize; docs/shapes.md), memory-limit ("64MiB", of all arenas together). */
+ * error, dynamic or resize; docs/shapes.md), memory-limit ("64MiB", of all arenas together), typical
+ * ("x=16,?,224,224", may be repeated: sizes that open axes usually have; the plan is made for them, and
+ * others run as well). */
 REGIE_API regie_status regie_compile_file(const char* path, const regie_option* options, size_t option_count,
                                           regie_model** model);
 /* The same from bytes; `name` stands in messages, external files are looked for beside it. */

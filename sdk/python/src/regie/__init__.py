@@ -89,13 +89,19 @@ def _options(target: str, pipeline: str | None, shapes: str | _Mapping[str, Sequ
     if isinstance(shapes, str):
         made.append(("shapes", shapes))
         shapes = None
-    for name, dims in (shapes or {}).items():
-        made.append(("shape", f"{name}={','.join(str(int(d)) for d in dims)}"))
+    made += _dimensions("shape", shapes)
     for key, value in (settings or {}).items():
         made.append(("set", f"{key}={value}"))
     for key, value in options.items():
-        made.append((key.replace("_", "-"), str(int(value)) if isinstance(value, bool) else str(value)))
+        if key in ("shape", "typical") and not isinstance(value, str):
+            made += _dimensions(key, value)
+        else:
+            made.append((key.replace("_", "-"), str(int(value)) if isinstance(value, bool) else str(value)))
     return made
+
+
+def _dimensions(option: str, inputs: _Mapping[str, Sequence[Any]] | None) -> list[tuple[str, str]]:
+    return [(option, f"{name}={','.join('?' if d is None else str(d) for d in dims)}") for name, dims in (inputs or {}).items()]
 
 
 def _of_session(threads: int, shape_log: str | _os.PathLike[str] | None, devices: _Mapping[str, Any] | None,
@@ -125,7 +131,8 @@ def compile(model: Any, *, target: str = "host_cpu", pipeline: str | None = None
     name: what messages call a model that has no path; external data is looked for beside it.
     shape_log, devices, timeout_ms: of the runs, as for `load`.
     options: others of the embedding API: padding, overflow (with buckets), dump, verify, plugin_path, cache ("off", "read", "on"),
-        cache_dir, cache_size, fold_defaults (inputs that the model has a value for are constants).
+        cache_dir, cache_size, fold_defaults (inputs that the model has a value for are constants),
+        typical ({"x": (16, None, 224, 224)}: sizes that open axes usually have, which the plan is made for; others run too),
         memory_limit ("64MiB": most bytes that the arenas may take; cheap values are computed again where that needs it).
 
     With the cache on (cache="on", a cache_dir, or the variables REGIE_CACHE and REGIE_CACHE_DIR) what was compiled before, from

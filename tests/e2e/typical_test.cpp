@@ -1,0 +1,97 @@
+// Sizes that open axes usually have: what a plan with symbols is made for. Expected sizes are those of the
+// graph's own tensors.
+#include <gmock/gmock.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "support/api_model.h"
+#include "support/process.h"
+
+namespace regie::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Typical, PlansForTheSizesAndRunsOthers) {
+  Scratch scratch;
+  const std::string file =
+      scratch.write("g.rg",
+                    "graph @g(%x: f32[N,H,8]) -> (%o) where N in 1.., H in 2..64 {\n"
+                    "  %t = Softmax(%x) {axis = -1}\n  %u = Transpose(%t) {perm = [1, 0, 2]}\n"
+                    "  %o = Softmax(%u) {axis = 0}\n}\n");
+  auto report_of = [&](const Options& options) {
+    ModelPtr model = compile_file(file, options);
+    EXPECT_TRUE(model) << regie_last_error();
+    return model ? nlohmann::json::parse(regie_model_report(model.get())) : nlohmann::json();
+  };
+  auto sizes_of = [](const nlohmann::json& report) {
+    std::map<std::string, int64_t> out;
+    for (const auto& s : report["model"]["symbols"]) out[s["name"]] = s["reference"];
+    return out;
+  };
+  using Sizes = std::map<std::string, int64_t>;
+  const auto plain = report_of({}), both = report_of({{"typical", "x=16,32,8"}}),
+             one = report_of({{"typical", "x=?,32,?"}});
+  EXPECT_EQ(sizes_of(plain), (Sizes{{"N", 1}, {"H", 2}}));
+  EXPECT_EQ(sizes_of(both), (Sizes{{"N", 16}, {"H", 32}}));
+  EXPECT_EQ(sizes_of(one), (Sizes{{"N", 1}, {"H", 32}}));
+  EXPECT_GE(both["arena_bytes"].get<uint64_t>(), 16u * 32 * 8 * 4);
+  EXPECT_LT(plain["arena_bytes"].get<uint64_t>(), 16u * 32 * 8 * 4);
+
+  ModelPtr model = compile_file(file, {{"typical", "x=16,32,8"}});
+  Runner runner(model);
+  ASSERT_TRUE(runner.ready()) << regie_last_error();
+  for (auto [n, h] : {std::pair<int64_t, int64_t>{16, 32}, {3, 64}, {1, 2}}) {
+    const int64_t dims[] = {n, h, 8};
+    const Tensor out = runner.run({{"x", Tensor::zeros(REGIE_F32, dims)}})["o"];
+    ASSERT_EQ(runner.status(), REGIE_OK) << regie_last_error();
+    ASSERT_EQ(out.count(), n * h * 8);
+    for (float f : out.as<float>()) ASSERT_NEAR(f, 1.0f / static_cast<float>(h), 1e-6f);
+  }
+}
+
+TEST(Typical, SaysWhatIsWrong) {
+  Scratch scratch;
+  const std::string file =
+      scratch.write("g.rg",
+                    "graph @g(%x: f32[N,H,8], %z: f32[N,8]) -> (%o) where N in 1.., H in 2..64 {\n"
+                    "  %a: const i64[1] = 1\n  %t = Softmax(%x) {axis = -1}\n"
+                    "  %e = Unsqueeze(%z, %a)\n  %o = Mul(%t, %e)\n}\n");
+  struct Wrong {
+    const char *options, *words;
+  };
+  for (const Wrong& w : {Wrong{"--typical y=1", "'y=1': there is no input 'y'; there are: x, z"},
+                         Wrong{"--typical x=1,2", "2 dimensions for an input of rank 3"},
+                         Wrong{"--typical x=1,2,4", "axis 2 is 8 and cannot be 4"},
+                         Wrong{"--typical x=1,65,8", "axis 1 is H and cannot be 65"},
+                         Wrong{"--typical x=4,2,8 --typical z=5,8", "N cannot be 4 and 5"},
+                         Wrong{"--typical x=1x2x8", "must be like x=16,3,224,224"},
+                         Wrong{"--typical x", "must be like x=16,3,224,224"},
+                         Wrong{"--typical x=-1,2,8", "must be like x=16,3,224,224"}}) {
+    const ProcessResult r = run_regie("compile " + shell_word(file) + " " + w.options);
+    EXPECT_EQ(r.exit_code, 2) << w.options;
+    EXPECT_THAT(r.err, HasSubstr(w.words)) << w.options;
+    EXPECT_THAT(r.err, HasSubstr("option 'typical'")) << w.options;
+  }
+}
+
+TEST(Typical, WhatWasPlannedForIsSaid) {
+  Scratch scratch;
+  const std::string file = scratch.write("g.rg",
+                                         "graph @g(%x: f32[N,H,8]) -> (%o) where N in 1.., H in 2..64 {\n"
+                                         "  %o = Softmax(%x) {axis = -1}\n}\n"),
+                    made = shell_word(scratch.path("g.rgm"));
+  const ProcessResult compiled =
+      run_regie("compile " + shell_word(file) + " -o " + made + " --typical x=4,8,8");
+  EXPECT_EQ(compiled.exit_code, 0) << compiled.err;
+  EXPECT_THAT(compiled.out, HasSubstr("planned for N=4, H=8"));
+  for (const std::string& command : {"bench " + made + " --duration 0 --warm-up-ms 0", "profile " + made}) {
+    EXPECT_THAT(run_regie(command).out, HasSubstr("open axes are as planned: x.0 = 4, x.1 = 8")) << command;
+    EXPECT_THAT(run_regie(command + " --shape x=2,2,8").out, ::testing::Not(HasSubstr("as planned")))
+        << command;
+  }
+}
+
+}  // namespace
+}  // namespace regie::test
