@@ -31,12 +31,17 @@ int64_t product(const std::vector<int64_t>& dims) {
 }
 
 std::vector<char> bytes_of(const std::vector<double>& values, regie_elem elem) {
-  std::vector<char> out(values.size() * (elem == REGIE_F16 ? 2 : 4));
+  std::vector<char> out(values.size() * static_cast<size_t>(size_of(elem)));
   for (size_t i = 0; i < values.size(); ++i) {
     const float f = static_cast<float>(values[i]);
     const uint16_t half = to_half(f);
+    const auto whole = static_cast<int32_t>(is_byte(elem) || elem == REGIE_I32 ? values[i] : 0);
     if (elem == REGIE_F16)
       std::memcpy(out.data() + 2 * i, &half, 2);
+    else if (is_byte(elem))
+      out[i] = static_cast<char>(whole);
+    else if (elem == REGIE_I32)
+      std::memcpy(out.data() + 4 * i, &whole, 4);
     else
       std::memcpy(out.data() + 4 * i, &f, 4);
   }
@@ -86,8 +91,9 @@ Array random_array(Random& random, std::vector<int64_t> dims, double bound) {
 
 Node::Node(std::string op, regie_elem elem) : op_(std::move(op)), elem_(elem) {}
 
-Node& Node::operand(const Array& a, bool constant) {
-  operands_.push_back({a.dims, elem_, bytes_of(a.values, elem_), constant, true});
+Node& Node::operand(const Array& a, bool constant) { return operand(a, constant, elem_); }
+Node& Node::operand(const Array& a, bool constant, regie_elem elem) {
+  operands_.push_back({a.dims, elem, bytes_of(a.values, elem), constant, true});
   operands_.back().values = a.values;
   return *this;
 }
@@ -100,7 +106,7 @@ Node& Node::operand_in(regie_format format) {
 Node& Node::result_in(regie_format format) {
   Value& v = results_.back();
   v.format = format;
-  v.bytes.resize(static_cast<size_t>(product(v.dims)) * (v.stored() == REGIE_F16 ? 2 : 4));
+  v.bytes.resize(static_cast<size_t>(product(v.dims)) * static_cast<size_t>(size_of(v.stored())));
   return *this;
 }
 Node& Node::integers(std::vector<int64_t> values) {
@@ -114,9 +120,10 @@ Node& Node::absent() {
   operands_.push_back({{}, REGIE_ELEM_UNKNOWN, {}, false, false});
   return *this;
 }
-Node& Node::result(std::vector<int64_t> dims) {
-  const size_t bytes = static_cast<size_t>(product(dims)) * (elem_ == REGIE_F16 ? 2 : 4);
-  results_.push_back({std::move(dims), elem_, std::vector<char>(bytes, '\x7f'), false, true});
+Node& Node::result(std::vector<int64_t> dims) { return result(std::move(dims), elem_); }
+Node& Node::result(std::vector<int64_t> dims, regie_elem elem) {
+  const size_t bytes = static_cast<size_t>(product(dims) * size_of(elem));
+  results_.push_back({std::move(dims), elem, std::vector<char>(bytes, '\x7f'), false, true});
   return *this;
 }
 Node& Node::late_result(std::vector<int64_t> dims) {
@@ -157,8 +164,8 @@ Node& Node::attr(const char* name, const char* value) {
   a.v.s = {texts_.back().data(), texts_.back().size()};
   return *this;
 }
-Node& Node::body(const std::string& op, std::vector<uint32_t> operands) {
-  steps_.push_back({op, std::move(operands), {}, 0});
+Node& Node::body(const std::string& op, std::vector<uint32_t> operands, regie_elem elem) {
+  steps_.push_back({op, std::move(operands), {}, 0, elem});
   return *this;
 }
 
@@ -235,6 +242,7 @@ void Node::build() {
     }
     for (Step& s : steps_) {
       s.result = value(nullptr, REGIE_VALUE_RESULT);
+      if (s.elem != REGIE_ELEM_UNKNOWN) values_.back().type.elem = s.elem;
       by_number.push_back(s.result);
       regie_node x{};
       x.op = {s.op.data(), s.op.size()};
@@ -307,7 +315,7 @@ void Node::take(uint32_t option) {
     if (w.option == option) set(w.is_result ? results_[w.index] : operands_[w.index], w.format);
   for (Value& v : results_)
     if (!v.bytes.empty())
-      v.bytes.assign(static_cast<size_t>(product(v.dims)) * (v.stored() == REGIE_F16 ? 2 : 4), '\x7f');
+      v.bytes.assign(static_cast<size_t>(product(v.dims)) * static_cast<size_t>(size_of(v.stored())), '\x7f');
 }
 
 std::optional<std::vector<double>> Node::run(const Chip& chip) {
@@ -374,6 +382,14 @@ std::vector<double> Node::value_of(size_t result) const {
       uint16_t half;
       std::memcpy(&half, y.bytes.data() + 2 * at, 2);
       out.push_back(from_half(half));
+    } else if (y.elem == REGIE_U8) {
+      out.push_back(static_cast<uint8_t>(y.bytes[static_cast<size_t>(at)]));
+    } else if (y.elem == REGIE_I8) {
+      out.push_back(static_cast<int8_t>(y.bytes[static_cast<size_t>(at)]));
+    } else if (y.elem == REGIE_I32) {
+      int32_t whole;
+      std::memcpy(&whole, y.bytes.data() + 4 * at, 4);
+      out.push_back(whole);
     } else {
       float f;
       std::memcpy(&f, y.bytes.data() + 4 * at, 4);

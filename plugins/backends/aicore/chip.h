@@ -60,8 +60,9 @@ struct Overflow : regie::sdk::Failure {
                  std::to_string(chip.sizes.ub)) {}
 };
 
-// Of the two types that kernels compute with.
-inline int64_t size_of(regie_elem f32_or_f16) { return f32_or_f16 == REGIE_F16 ? 2 : 4; }
+inline bool is_byte(regie_elem e) { return e == REGIE_I8 || e == REGIE_U8; }
+// Of the types that kernels compute with: f32, i32, f16, bytes.
+inline int64_t size_of(regie_elem e) { return e == REGIE_F16 ? 2 : is_byte(e) ? 1 : 4; }
 
 inline int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t round_up(int64_t a, int64_t b) { return up(a, b) * b; }

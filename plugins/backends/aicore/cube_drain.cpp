@@ -8,10 +8,13 @@ using namespace regie::tile;
 void Emitter::way_out(const Turn& turn, const Expr& c, const Expr& n, const Expr& slot) {
   sums_->begin_read(sums_slot(slot));
   const int64_t rounds = t_.columns / t_.drained;
+  auto one = [&](const Expr& r, const Expr& out) {
+    p_.of_bytes() ? round_of_bytes(turn, c, n, r, slot, out) : round(turn, c, n, r, slot, out);
+  };
   if (rounds == 1)
-    round(turn, c, n, 0, slot, slot);
+    one(0, slot);
   else
-    b_.loop(rounds, [&](const Expr& r) { round(turn, c, n, r, slot, r % 2); });
+    b_.loop(rounds, [&](const Expr& r) { one(r, r % 2); });
   sums_->end_read(sums_slot(slot));
 }
 

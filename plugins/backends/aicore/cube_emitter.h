@@ -35,6 +35,8 @@ class Emitter {
   int64_t q() const { return t_.drained * 16 * t_.padded_rows; }
 
   void load_bias();
+  // Of a product of bytes (cube_bytes.cpp).
+  void load_tables();
   void open();
 
   // Loops.
@@ -71,7 +73,7 @@ class Emitter {
   // The right matrix.
 
   Expr column_tile(const Expr& n) const { return part_n_ * t_.turns_n + n; }
-  int64_t block() const { return t_.columns * kFractal; }
+  int64_t block() const { return t_.columns * p_.parts() * kFractal; }
   Expr packed_from(const Turn& turn, const Expr& n, const Expr& first_k) const;
   void load_resident();
 
@@ -86,6 +88,15 @@ class Emitter {
   // The way out.
 
   void way_out(const Turn& turn, const Expr& c, const Expr& n, const Expr& slot);
+
+  void round_of_bytes(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot,
+                      const Expr& out);
+  // Sums, or what was made of them, in four bytes each, to the result's order.
+  void arrange_words(uint8_t type, const Expr& to, const Expr& from);
+  // What the cube and im2col take the left matrix for.
+  uint8_t left_type() const {
+    return !p_.of_bytes() ? REGIE_TILE_F16 : p_.left_elem == REGIE_U8 ? REGIE_TILE_U8 : REGIE_TILE_S8;
+  }
 
   // Where a round's part of the result (and of the residual) lies in global memory.
   struct Part {
@@ -103,6 +114,8 @@ class Emitter {
   Flags flags_;
   int64_t es_, left_es_, right_es_, bias_es_, residual_es_;
   uint32_t left_, right_, bias_, residual_, result_;
+  int64_t tables_offset_;  // of a product of bytes
+  uint32_t zero_, scale_;
   Expr part_b_ = 0, part_m_ = 0, part_n_ = 0, first_batch_ = 0, first_group_ = 0;
   // Channels, in the order of a tile's way.
   std::optional<Channel> unit_, panel_, left_ready_, right_unit_, right_panel_, right_ready_, l0_, sums_,

@@ -47,18 +47,18 @@ void Emitter::load_left(const Turn& turn, const Expr& slot, const Expr& chunk) {
     load_panel(left_, left_es_, left_base(turn), 0, p_.k, row, p_.m, round_up(p_.k, 16), t_.rows,
                t_.unit_rows, t_.unit_columns, t_.ub_load, t_.ub_panel, *unit_, *panel_, to);
   else
-    load_panel(left_, left_es_, left_base(turn), row, p_.m, chunk * (t_.chunk * 16), p_.k, t_.rows,
-               t_.streamed ? t_.chunk * 16 : round_up(p_.k, 16), t_.unit_rows, t_.unit_columns, t_.ub_load,
-               t_.ub_panel, *unit_, *panel_, to);
+    load_panel(left_, left_es_, left_base(turn), row, p_.m, chunk * (t_.chunk * p_.k0()), p_.k, t_.rows,
+               t_.streamed ? t_.chunk * p_.k0() : round_up(p_.k, p_.k0()), t_.unit_rows, t_.unit_columns,
+               t_.ub_load, t_.ub_panel, *unit_, *panel_, to);
   left_ready_->end_write(slot);
 }
 
 void Emitter::load_directly(const Turn& turn, const Expr& slot, const Expr& chunk) {
   const Expr to = slot * t_.left_bytes + t_.l1_left;
-  if (!p_.convolution) {  // rows become blocks of 16 columns on the way
+  if (!p_.convolution) {  // rows become blocks of 16 columns (32 bytes) on the way
     const Expr row = row_tile(turn) * t_.rows, block = chunk * t_.chunk;
-    b_.copy(l1(to), gm(left_, left_base(turn) + row * (p_.k * 2) + block * kBlock), kBlock,
-            {clamp(0, t_.rows, Expr(p_.m) - row), kBlock, p_.k * 2},
+    b_.copy(l1(to), gm(left_, left_base(turn) + row * (p_.k * p_.lane()) + block * kBlock), kBlock,
+            {clamp(0, t_.rows, Expr(p_.m) - row), kBlock, p_.k * p_.lane()},
             {clamp(0, t_.streamed ? t_.chunk : p_.k_blocks(), Expr(p_.k_blocks()) - block), t_.rows * kBlock,
              kBlock});
     return;
@@ -66,14 +66,16 @@ void Emitter::load_directly(const Turn& turn, const Expr& slot, const Expr& chun
   const int64_t map = p_.height * p_.width;
   const Expr channel = p_.groups == 1 ? Expr(0) : group(turn) * p_.in_group;
   window(row_tile(turn), [&](const Window& w) {
-    const Expr from = ((batch(turn) * p_.channels + channel) * map + w.first * (p_.width * 16)) * 2;
+    const Expr from =
+        ((batch(turn) * p_.channels + channel) * map + w.first * (p_.width * p_.k0())) * p_.lane();
     b_.copy(l1(to), gm(left_, from), t_.window * p_.width * kBlock,
             {p_.left_blocks(), t_.plane, map * kBlock});
   });
 }
 
 void Emitter::load_map(const Turn& turn, const Expr& slot) {
-  const int64_t map = p_.height * p_.width, P = t_.pixels, blocks = t_.unit_blocks, channels = 16 * blocks;
+  const int64_t map = p_.height * p_.width, P = t_.pixels, blocks = t_.unit_blocks,
+                channels = p_.k0() * blocks;
   const int64_t units = up(p_.left_blocks(), blocks) * t_.pixel_chunks;
   const int64_t all = t_.window * p_.width, es = left_es_;
   auto load = [&](const Expr& u) {
@@ -98,9 +100,12 @@ void Emitter::load_map(const Turn& turn, const Expr& slot) {
     });
     unit_->end_write(s);
     unit_->begin_read(s);
-    const Expr panel = s * (channels * 2 * P) + t_.ub_panel;
+    const Expr panel = s * (channels * p_.lane() * P) + t_.ub_panel;
     Expr half = s * (channels * P * es) + t_.ub_load;
-    if (p_.left_blocked) {  // f32, which only has to become halves
+    if (p_.of_bytes()) {  // what channels that are not there leave behind is multiplied by zeros
+      panel_->begin_write(s);
+      b_.transpose(ub(panel), ub(half), 32, P, {P / 32, 1024, 32}, {blocks, 32 * P, 32 * P}, REGIE_TILE_B8);
+    } else if (p_.left_blocked) {  // f32, which only has to become halves
       panel_->begin_write(s);
       b_.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(panel), ub(half), channels * P);
     } else {
@@ -128,7 +133,7 @@ void Emitter::load_map(const Turn& turn, const Expr& slot) {
     unit_->end_read(s);
     panel_->end_write(s);
     panel_->begin_read(s);
-    b_.copy(l1(slot * t_.left_bytes + t_.l1_left + first * (t_.plane / 16) + chunk * (32 * P)), ub(panel),
+    b_.copy(l1(slot * t_.left_bytes + t_.l1_left + unit * (blocks * t_.plane) + chunk * (32 * P)), ub(panel),
             32 * P * blocks);
     panel_->end_read(s);
   };
@@ -155,19 +160,20 @@ void Emitter::load_panel(uint32_t buffer, int64_t es, const Expr& base, const Ex
     unit.end_write(s);
     unit.begin_read(s);
     panel.begin_write(s);
-    const Place out = ub(s * (unit_rows * unit_columns * 2) + ub_panel);
+    const int64_t k0 = p_.k0();
+    const Place out = ub(s * (unit_rows * unit_columns * p_.lane()) + ub_panel);
     const Place in = ub(s * (unit_rows * unit_columns * es) + ub_load);
     const Repeat by_row{unit_rows, 32, unit_columns * es},
-        by_block{unit_columns / 16, unit_rows * 32, 16 * es};
+        by_block{unit_columns / k0, unit_rows * 32, k0 * es};
     if (es == 4)
       b_.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, out, in, 16, by_row, by_block);
-    else
+    else  // 32 bytes, whatever they are
       b_.unary(REGIE_TILE_COPY, REGIE_TILE_F16, out, in, 16, by_row, by_block);
     unit.end_read(s);
     panel.end_write(s);
     panel.begin_read(s);
-    b_.copy(l1(to + r * (unit_rows * 32) + c * (unit_columns / 16 * all * 32)), out, unit_rows * 32,
-            {unit_columns / 16, all * 32, unit_rows * 32});
+    b_.copy(l1(to + r * (unit_rows * 32) + c * (unit_columns / k0 * all * 32)), out, unit_rows * 32,
+            {unit_columns / k0, all * 32, unit_rows * 32});
     panel.end_read(s);
   };
   if (nr * nc == 1)

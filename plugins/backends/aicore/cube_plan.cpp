@@ -83,8 +83,8 @@ class Search {
       const int64_t m1 = t.padded_rows / 16;
       t.sums_slots = std::min<int64_t>(2, chip_.sizes.l0c / (m1 * columns * kSums));
       if (t.sums_slots == 0) break;
-      t.step = std::min<int64_t>(
-          {chip_.sizes.l0a / 2 / (m1 * kFractal), chip_.sizes.l0b / 2 / (columns * kFractal), p_.k_blocks()});
+      t.step = std::min<int64_t>({chip_.sizes.l0a / 2 / (m1 * kFractal),
+                                  chip_.sizes.l0b / 2 / (columns * p_.parts() * kFractal), p_.k_blocks()});
       if (t.step < 1) break;
       try_parts(t);
     }
@@ -129,10 +129,11 @@ class Search {
     if (p_.convolution) {
       t.window = std::min((t.out_rows - 1) * p_.stride_h + (p_.kernel_h - 1) * p_.dilation_h + 1, p_.height);
       const int64_t all = t.window * p_.width;
-      const int64_t most = chip_.sizes.ub >= (220 << 10) ? 384 : 256;  // positions of 16 channels in UB
-      t.pixels = std::min<int64_t>(round_up(all, 16), most);
+      // Positions of k0 channels in UB, in whole blocks of a transposition.
+      const int64_t most = (chip_.sizes.ub >= (220 << 10) ? 384 : 256) * (p_.of_bytes() ? 2 : 1);
+      t.pixels = std::min<int64_t>(round_up(all, p_.k0()), most);
       t.pixel_chunks = up(all, t.pixels);
-      t.pixels = round_up(up(all, t.pixel_chunks), 16);
+      t.pixels = round_up(up(all, t.pixel_chunks), p_.k0());
       t.plane = p_.direct() ? all * kBlock : t.pixel_chunks * t.pixels * kBlock;
       // Small windows: several blocks of channels at a time.
       const int64_t blocks =
@@ -146,18 +147,19 @@ class Search {
         t.unit_rows = unit_rows(budget, t.unit_columns, kb * 16);
         t.left_bytes = round_up(kb * 16, t.unit_rows) * t.rows * 2;
       } else {
-        t.unit_columns = std::min<int64_t>(kb * 16, 256);
+        t.unit_columns = std::min<int64_t>(kb * p_.k0(), 256);
         t.unit_rows = even_rows(budget, t.unit_columns, t.rows);
-        t.left_bytes = (p_.direct() ? kb : round_up(kb * 16, t.unit_columns) / 16) * t.rows * kBlock;
+        t.left_bytes =
+            (p_.direct() ? kb : round_up(kb * p_.k0(), t.unit_columns) / p_.k0()) * t.rows * kBlock;
       }
     }
     int64_t left = chip_.sizes.l1;
     for (int64_t slots : {2, 1}) {
       t.left_slots = slots;
       left = chip_.sizes.l1 - slots * t.left_bytes;
-      if (left >= 2 * t.step * t.columns * kFractal) break;
+      if (left >= 2 * t.step * t.columns * p_.parts() * kFractal) break;
     }
-    const int64_t block = t.columns * kFractal;  // of the right matrix, a block of k
+    const int64_t block = t.columns * p_.parts() * kFractal;  // of the right matrix, a block of k
     if (!p_.constant_b) {
       // All of k of a tile.
       const bool turned = p_.transposed_b;
@@ -194,7 +196,7 @@ class Search {
   // Both matrices in chunks of k: the largest that leave two of each in L1, and some smaller ones, which fill
   // sooner.
   void try_streamed(CubePlan t) {
-    const int64_t kb = p_.k_blocks(), block = t.columns * kFractal;
+    const int64_t kb = p_.k_blocks(), block = t.columns * p_.parts() * kFractal;
     t.streamed = true;
     t.left_slots = 2;
     t.unit_columns = 256;
@@ -236,14 +238,15 @@ class Search {
     if (p_.direct()) {
       // Nothing of the left matrix comes by here.
     } else if (p_.convolution) {
-      const int64_t unit = 16 * t.pixels * t.unit_blocks;
+      const int64_t unit = p_.k0() * t.pixels * t.unit_blocks;
       t.ub_load = ub.take(2 * unit * left_es_);
       t.ub_cast = left_es_ == 4 && !p_.left_blocked ? ub.take(unit * 2) : t.ub_load;
-      t.ub_panel = ub.take(2 * unit * 2);
+      t.ub_panel = ub.take(2 * unit * p_.lane());
     } else {
       t.ub_load = ub.take(2 * t.unit_rows * t.unit_columns * left_es_);
-      t.ub_panel = ub.take(2 * t.unit_rows * t.unit_columns * 2);
+      t.ub_panel = ub.take(2 * t.unit_rows * t.unit_columns * p_.lane());
     }
+    if (p_.of_bytes()) return place_bytes(t, ub);
     if (!p_.constant_b) {
       t.ub_right_load = ub.take(2 * t.right_unit_rows * t.right_unit_columns * right_es_);
       t.ub_right_panel = ub.take(2 * t.right_unit_rows * t.right_unit_columns * 2);
@@ -261,6 +264,21 @@ class Search {
     t.ub_sum = ub.take(q * 4);
     t.ub_temporary = ub.take(q * 4 * epilogue_temporaries(p_));
     t.ub_value = es_ == 2 ? ub.take(q * 4) : 0;
+    t.ub_result = ub.take(2 * q * es_);
+    t.ub_used = ub.used();
+    return ub.fits();
+  }
+
+  // What the sums of a product of bytes take on their way out.
+  bool place_bytes(CubePlan& t, Room& ub) const {
+    const int64_t q = t.drained * 16 * t.padded_rows;
+    t.ub_tables = ub.take(p_.bytes.tables() * table_bytes(p_, t));
+    t.ub_scalars = ub.take(4 * kBlock);
+    t.ub_drain = ub.take(q * 4);
+    t.ub_sum = p_.epilogue.activation.empty() ? t.ub_drain : ub.take(q * 4);
+    t.ub_temporary = ub.take(q * 4 * epilogue_temporaries(p_));
+    t.ub_half = es_ == 1 ? ub.take(q * 2) : 0;
+    t.ub_turned = es_ == 1 && p_.convolution && !p_.result_blocked ? ub.take(q * 2) : t.ub_half;
     t.ub_result = ub.take(2 * q * es_);
     t.ub_used = ub.used();
     return ub.fits();
@@ -286,42 +304,49 @@ class Search {
             ? rate(read, d(p_.batch * p_.channels * p_.height * p_.width * left_es_), parts_n, parts_n)
             : rate(read, d((p_.a_batched ? p_.batch : 1) * p_.m * p_.k * left_es_),
                    t.streamed ? d(t.n_tiles) : parts_n, parts_n);
-    const double right_rate = rate(weights, d(p_.groups * p_.k_blocks() * t.n_tiles * t.columns * kFractal),
-                                   parts_m * (t.resident ? 1 : d(t.turns_m)), parts_m);
+    const double right_rate =
+        rate(weights, d(p_.groups * p_.k_blocks() * t.n_tiles * t.columns * p_.parts() * kFractal),
+             parts_m * (t.resident ? 1 : d(t.turns_m)), parts_m);
     PipeCycles left, tile;
     if (p_.direct()) {
       left[REGIE_TILE_LOAD] = d(t.streamed ? t.chunks : 1) * load_start +
-                              d(p_.convolution ? t.left_bytes : t.rows * p_.k * 2) / left_rate;
+                              d(p_.convolution ? t.left_bytes : t.rows * p_.k * p_.lane()) / left_rate;
     } else if (p_.convolution) {
       const double units = d(up(p_.left_blocks(), t.unit_blocks) * t.pixel_chunks),
-                   elements = 16 * d(t.pixels * t.unit_blocks);
+                   elements = d(p_.k0() * t.pixels * t.unit_blocks);
       left[REGIE_TILE_LOAD] = units * (load_start + elements * d(left_es_) / left_rate);
-      const double starts = p_.left_blocked ? 1 : 3, bytes = p_.left_blocked || left_es_ == 2 ? 4 : 8;
+      const double starts = p_.left_blocked || p_.of_bytes() ? 1 : 3,
+                   bytes = p_.of_bytes()                      ? 2
+                           : p_.left_blocked || left_es_ == 2 ? 4
+                                                              : 8;
       left[REGIE_TILE_VECTOR] = units * (starts * h.vector_start + 4 * flag + elements * bytes / lanes);
-      left[REGIE_TILE_STORE] = units * (h.store_start + 4 * flag + elements * 2 / h.ub_to_l1);
+      left[REGIE_TILE_STORE] = units * (h.store_start + 4 * flag + elements * d(p_.lane()) / h.ub_to_l1);
     } else {
-      add_panel(left, d(t.rows), d(p_.k_blocks() * 16), d(t.unit_rows * t.unit_columns), left_es_, left_rate,
-                lanes);
+      add_panel(left, d(t.rows), d(p_.k_blocks() * p_.k0()), d(t.unit_rows * t.unit_columns), left_es_,
+                left_rate, lanes);
     }
     const double turns_m = d(t.turns_batch * t.turns_group * t.turns_m), inner = d(t.turns_c * t.turns_n);
     for (uint32_t i = 0; i < REGIE_TILE_PIPES; ++i) tile[i] = left[i] / (t.streamed ? 1 : inner);
     const double kb = d(p_.k_blocks()), m1 = d(t.padded_rows / 16), n1 = d(t.columns);
-    const double right_memory = kb * n1 * kFractal;
+    const double parts = d(p_.parts()), right_memory = kb * n1 * parts * kFractal;
     if (!p_.constant_b)
       add_panel(tile, n1 * 16, kb * 16, d(t.right_unit_rows * t.right_unit_columns), right_es_, read, lanes);
     else if (!t.resident)
       tile[REGIE_TILE_LOAD] += d(t.chunks) * load_start + right_memory / right_rate;
     const double steps = d(t.chunks * t.steps);
-    tile[REGIE_TILE_MOVE] += steps * (2 * h.move_start + 2 * flag) + kb * m1 * kFractal / h.l1_to_l0a +
-                             kb * n1 * kFractal / h.l1_to_l0b;
-    tile[REGIE_TILE_CUBE] += steps * (h.cube_start + 2 * flag) + kb * m1 * n1 / h.cube_efficiency;
+    tile[REGIE_TILE_MOVE] +=
+        steps * (2 * h.move_start + 2 * flag) + kb * m1 * kFractal / h.l1_to_l0a + right_memory / h.l1_to_l0b;
+    tile[REGIE_TILE_CUBE] +=
+        steps * (parts * h.cube_start + 2 * flag) + kb * m1 * n1 * parts / h.cube_efficiency;
     const double q = d(t.columns * 16 * t.padded_rows), rounds = d(t.columns / t.drained);
     double vector = q * 4 / h.l0c_to_ub, starts = 1;
     auto pass = [&](double passes) {
       vector += passes * q * 4 / lanes;
       starts += passes;
     };
-    if (!p_.convolution)
+    if (p_.of_bytes())
+      bytes_out(pass);
+    else if (!p_.convolution)
       pass(1);
     else if (!p_.result_blocked)
       pass(2);
@@ -348,6 +373,20 @@ class Search {
     return all;
   }
 
+  // Passes over the sums of a product of bytes, in passes of four bytes an element.
+  template <class Pass>
+  void bytes_out(Pass pass) const {
+    const bool turned = p_.convolution && !p_.result_blocked;
+    pass(static_cast<double>(p_.bytes.tables()));
+    if (p_.elem != REGIE_I32) pass(1);
+    if (es_ == 4) return pass(turned ? 2 : 1);
+    if (p_.bytes.divisor != 0) pass(chip_.hardware.slow_passes);
+    const int64_t bounds = int64_t{p_.bytes.zero != 0} +
+                           int64_t{p_.bytes.low > (p_.elem == REGIE_I8 ? -128 : 0)} +
+                           int64_t{p_.bytes.high < (p_.elem == REGIE_I8 ? 127 : 255)};
+    pass(2.5 + 0.5 * static_cast<double>(bounds) + (turned ? 1 : 0));
+  }
+
   void add_panel(PipeCycles& to, double rows, double columns, double unit, int64_t es, double read,
                  double lanes) const {
     const auto& h = chip_.hardware;
@@ -355,7 +394,8 @@ class Search {
                  bytes = rows * columns * static_cast<double>(es);
     to[REGIE_TILE_LOAD] += units * (h.load_start + 2 * h.flag_cycles) + bytes / read;
     to[REGIE_TILE_VECTOR] += units * (h.vector_start + 4 * h.flag_cycles) + bytes / lanes;
-    to[REGIE_TILE_STORE] += units * (h.store_start + 4 * h.flag_cycles) + rows * columns * 2 / h.ub_to_l1;
+    to[REGIE_TILE_STORE] += units * (h.store_start + 4 * h.flag_cycles) +
+                            rows * columns * static_cast<double>(p_.lane()) / h.ub_to_l1;
   }
 
   void too_big(const char* where, int64_t bytes, int64_t size) {
@@ -378,7 +418,7 @@ class Search {
 }  // namespace
 
 int64_t CubeProblem::k_blocks() const {
-  return convolution ? up(in_group, 16) * kernel_h * kernel_w : up(k, 16);
+  return convolution ? up(in_group, k0()) * kernel_h * kernel_w : up(k, k0());
 }
 int64_t CubeProblem::n_blocks() const { return convolution ? up(out_group, 16) : up(n, 16); }
 

@@ -21,6 +21,10 @@ float scalar_of(const regie_tensor& t) {
       return from_half(*static_cast<const uint16_t*>(t.data));
     case REGIE_F64:
       return static_cast<float>(*static_cast<const double*>(t.data));
+    case REGIE_I8:
+      return *static_cast<const int8_t*>(t.data);
+    case REGIE_U8:
+      return *static_cast<const uint8_t*>(t.data);
     case REGIE_I32:
       return static_cast<float>(*static_cast<const int32_t*>(t.data));
     case REGIE_I64:
@@ -57,7 +61,8 @@ class Compiler {
     for (uint32_t i = 0; i < n.result_count; ++i) {
       const uint32_t v = body ? body->results[i] : n.results[i];
       if (v == REGIE_NONE || n.results[i] == REGIE_NONE) refuse("a result is not asked for");
-      if (!is_float(r_.results[i].elem)) refuse("a result whose elements are neither f32 nor f16");
+      if (!is_float(r_.results[i].elem) && !is_byte(r_.results[i].elem))
+        refuse("a result whose elements are neither f32 nor f16");
       wanted_.emplace(v, i);
       results_.push_back(v);
     }
@@ -85,7 +90,8 @@ class Compiler {
     if (auto at = at_.find(v); at != at_.end()) {
       if (at->second.kind == Location::kOperand) {
         const uint32_t o = at->second.number;
-        if (!is_float(r_.operands[o].elem)) refuse("an operand whose elements are neither f32 nor f16");
+        if (!is_float(r_.operands[o].elem) && !is_byte(r_.operands[o].elem))
+          refuse("an operand whose elements are neither f32 nor f16");
         if (std::find(code_.operands.begin(), code_.operands.end(), o) == code_.operands.end())
           code_.operands.push_back(o);
       }
@@ -108,8 +114,15 @@ class Compiler {
   void step(const regie_node& n, size_t number, bool single) {
     if (n.result_count != 1 || n.results[0] == REGIE_NONE || (n.region_count && !single))
       refuse(std::string(sv(n.op)) + " is not element-wise");
-    if (!is_float(g_.values[n.results[0]].type.elem))
+    const regie_elem made = g_.values[n.results[0]].type.elem;
+    const bool quantises = sv(n.op) == "regie.Quantize";
+    if (!is_float(made) && !(quantises && is_byte(made)))
       refuse(std::string(sv(n.op)) + " to elements that are neither f32 nor f16");
+    // Bytes are whole numbers in registers of f32: exact, but there is no arithmetic of bytes.
+    for (uint32_t v : regie::sdk::operands_of(n))
+      if (v != REGIE_NONE && is_byte(g_.values[v].type.elem) && !quantises &&
+          sv(n.op) != "regie.Dequantize" && sv(n.op) != "Cast")
+        refuse(std::string(sv(n.op)) + " of bytes");
     Step s;
     std::vector<Source> sources;
     for (uint32_t v : regie::sdk::operands_of(n)) {
@@ -126,6 +139,10 @@ class Compiler {
     }
     s.vector = vector_step(sv(n.op), regie::sdk::Attrs(n), sources);
     s.in.resize(s.vector.in.size());
+    if (quantises) {
+      s.vector.alpha = made == REGIE_I8 ? -128 : 0;
+      s.vector.beta = made == REGIE_I8 ? 127 : 255;
+    }
     const uint32_t out = n.results[0];
     const auto wanted = wanted_.find(out);
     if (wanted != wanted_.end())

@@ -54,8 +54,9 @@ class Writer {
       turn[REGIE_TILE_LOAD] +=
           h.load_start + h.l2_latency +
           e * part * static_cast<double>(size_of(operand_elem_[o])) / chip_.read_rate(running, all);
-      if (!full(o) || operand_elem_[o] == REGIE_F16)
+      if (!full(o) || size_of(operand_elem_[o]) != 4)
         turn[REGIE_TILE_VECTOR] += h.vector_start + e * 4 / lanes;
+      if (is_byte(operand_elem_[o])) turn[REGIE_TILE_VECTOR] += h.vector_start + e * part * 2 / lanes;
     }
     turn[REGIE_TILE_VECTOR] += (code_.quick + code_.slow) * h.vector_start +
                                (code_.quick + code_.slow * h.slow_passes) * e * 4 / lanes;
@@ -63,6 +64,7 @@ class Writer {
       turn[REGIE_TILE_STORE] += h.store_start + h.l2_latency +
                                 e * static_cast<double>(size_of(elem)) / chip_.write_rate(running, all);
       if (elem == REGIE_F16) turn[REGIE_TILE_VECTOR] += h.vector_start + e * 4 / lanes;
+      if (is_byte(elem)) turn[REGIE_TILE_VECTOR] += 2 * h.vector_start + e * 6 / lanes;
     }
     for (double& b : turn.busy) b += 4 * h.flag_cycles;
     double outer = 1;
@@ -84,10 +86,13 @@ class Writer {
   int64_t inner() const { return shape_.dims.back(); }
   int64_t outer_rows() const { return shape_.dims.size() < 2 ? 1 : shape_.dims[shape_.dims.size() - 2]; }
 
+  // Of one of a result's two places: no block belongs to both.
+  int64_t slot_bytes(regie_elem elem) const { return round_up(t_.elements() * size_of(elem), 32); }
+
   // Addresses in UB, by operand, register and result.
   struct Places {
-    std::unordered_map<uint32_t, int64_t> load_at, value_at, wide_at, load_bytes;
-    std::vector<int64_t> registers, result_at, rounded_at;
+    std::unordered_map<uint32_t, int64_t> load_at, value_at, wide_at, load_bytes, half_at;
+    std::vector<int64_t> registers, result_at, rounded_at, narrow_at;
     int64_t used = 0;
   };
   Places place() const {
@@ -101,13 +106,15 @@ class Writer {
       const int64_t count = full(o) ? e : strides.back() ? t_.pitch : by_row ? t_.rows : 1;
       x.load_bytes[o] = round_up(count * s, 32);
       x.load_at[o] = room.take(2 * x.load_bytes[o]);
-      if (!full(o) || s == 2) x.value_at[o] = room.take(e * 4);
-      if (!full(o) && s == 2 && !strides.back()) x.wide_at[o] = room.take(round_up(t_.rows * 4, 32));
+      if (!full(o) || s != 4) x.value_at[o] = room.take(e * 4);
+      if (s == 1) x.half_at[o] = room.take(count * 2);
+      if (!full(o) && s != 4 && !strides.back()) x.wide_at[o] = room.take(round_up(t_.rows * 4, 32));
     }
     for (uint32_t i = 0; i < code_.registers; ++i) x.registers.push_back(room.take(e * 4));
     for (regie_elem elem : result_elem_) {
-      x.result_at.push_back(room.take(2 * e * size_of(elem)));
-      x.rounded_at.push_back(elem == REGIE_F16 ? room.take(e * 4) : 0);
+      x.result_at.push_back(room.take(2 * slot_bytes(elem)));
+      x.rounded_at.push_back(size_of(elem) != 4 ? room.take(e * 4) : 0);
+      x.narrow_at.push_back(is_byte(elem) ? room.take(e * 2) : 0);
     }
     x.used = room.used();
     return x;
@@ -171,7 +178,8 @@ Program Writer::write() const {
 
   const int64_t e = t_.elements();
   Places places = place();
-  auto& [load_at, value_at, wide_at, load_bytes, registers, result_at, rounded_at, used] = places;
+  auto& [load_at, value_at, wide_at, load_bytes, half_at, registers, result_at, rounded_at, narrow_at, used] =
+      places;
   if (used > chip_.sizes.ub)
     throw regie::sdk::Failure(REGIE_INTERNAL, "a tile of element-wise code takes more of UB than there is");
   const bool ragged =
@@ -223,8 +231,16 @@ Program Writer::write() const {
     }
     for (uint32_t o : code_.operands) {
       const auto& st = shape_.strides[o];
-      const int64_t size = size_of(operand_elem_[o]);
-      const Place at = ub(s * load_bytes[o] + load_at[o]);
+      int64_t size = size_of(operand_elem_[o]);
+      Place at = ub(s * load_bytes[o] + load_at[o]);
+      if (size == 1) {  // bytes become halves first
+        const Place half = ub(half_at[o]);
+        const Expr there = full(o) ? count : st.back() ? Expr(t_.pitch) : Expr(row_stride(st) ? t_.rows : 1);
+        b.cast(operand_elem_[o] == REGIE_U8 ? REGIE_TILE_U8 : REGIE_TILE_S8, REGIE_TILE_F16, REGIE_TILE_RINT,
+               half, at, there);
+        at = half;
+        size = 2;
+      }
       if (full(o)) {
         if (size == 2) b.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(value_at[o]), at, count);
         continue;
@@ -256,7 +272,7 @@ Program Writer::write() const {
           if (auto v = value_at.find(l.number); v != value_at.end()) return v->second;
           return s * load_bytes[l.number] + load_at[l.number];
         case Location::kResult:
-          if (result_elem_[l.number] == REGIE_F16) return rounded_at[l.number];
+          if (size_of(result_elem_[l.number]) != 4) return rounded_at[l.number];
           return s * (e * 4) + result_at[l.number];
         default:
           return registers[l.number];
@@ -275,6 +291,12 @@ Program Writer::write() const {
       if (result_elem_[i] == REGIE_F16)
         b.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(s * (e * 2) + result_at[i]),
                ub(rounded_at[i]), count);
+      else if (is_byte(result_elem_[i])) {  // whole numbers within their bounds already
+        const Place whole = ub(rounded_at[i]), half = ub(narrow_at[i]);
+        b.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, half, whole, count);
+        b.cast(REGIE_TILE_F16, result_elem_[i] == REGIE_U8 ? REGIE_TILE_U8 : REGIE_TILE_S8, REGIE_TILE_RINT,
+               ub(s * slot_bytes(result_elem_[i]) + result_at[i]), half, count);
+      }
     if (in) in->end_read(s);
     out.end_write(s);
     out.begin_read(s);
@@ -282,8 +304,8 @@ Program Writer::write() const {
     for (size_t i = strides.size() - 1; i-- > 0;) strides[i] = strides[i + 1] * shape_.dims[i + 1];
     for (uint32_t i = 0; i < result_elem_.size(); ++i) {
       const int64_t size = size_of(result_elem_[i]);
-      b.copy(gm(out_buffers[i], offset(strides) * size), ub(s * (e * size) + result_at[i]), width * size,
-             {rows, inner() * size, t_.pitch * size});
+      b.copy(gm(out_buffers[i], offset(strides) * size), ub(s * slot_bytes(result_elem_[i]) + result_at[i]),
+             width * size, {rows, inner() * size, t_.pitch * size});
     }
     out.end_read(s);
   };

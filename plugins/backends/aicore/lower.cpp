@@ -19,6 +19,7 @@ constexpr Family kFamilies[] = {
     {"BatchNormalization", lower_batch_normalization},
     {"Concat", lower_blocks},
     {"Conv", lower_convolution},
+    {"ConvInteger", lower_bytes},
     {"Expand", lower_move},
     {"Gemm", lower_product},
     {"GlobalAveragePool", lower_rows},
@@ -26,7 +27,10 @@ constexpr Family kFamilies[] = {
     {"LayerNormalization", lower_rows},
     {"LogSoftmax", lower_rows},
     {"MatMul", lower_product},
+    {"MatMulInteger", lower_bytes},
     {"MaxPool", lower_pooling},
+    {"QLinearConv", lower_bytes},
+    {"QLinearMatMul", lower_bytes},
     {"ReduceMax", lower_rows},
     {"ReduceMean", lower_rows},
     {"ReduceMin", lower_rows},
@@ -39,6 +43,8 @@ constexpr Family kFamilies[] = {
     {"regie.Attention", lower_attention},
     {"regie.FusedConv", lower_convolution},
     {"regie.FusedMatMul", lower_product},
+    {"regie.QConv", lower_bytes},
+    {"regie.QMatMul", lower_bytes},
 };
 
 bool any_blocked(const Request& r) {
@@ -154,7 +160,8 @@ Lowered lower(const Request& r) {
   if (any_blocked(r) && is_reduction(r.op)) return lower_blocked_reduction(r);
   for (const Family& f : kFamilies)
     if (f.op == r.op) return f.lower(r);
-  if (r.op == "regie.Pointwise" || r.op == "Cast" || r.op == "Sum" || find_vector_op(r.op))
+  if (r.op == "regie.Pointwise" || r.op == "Cast" || r.op == "Sum" || r.op == "regie.Quantize" ||
+      r.op == "regie.Dequantize" || find_vector_op(r.op))
     return lower_elementwise(r);
   if (r.op == "Gather" || r.op == "GatherND" || r.op == "GatherElements" || r.op == "ScatterND")
     refuse("irregular moves of data");

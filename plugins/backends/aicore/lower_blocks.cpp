@@ -166,7 +166,7 @@ Rectangle slice(const Request& r, const regie_tensor& x, const regie_tensor& y) 
 Lowered lower_blocks(const Request& r) {
   const regie_tensor& y = r.results[0];
   const regie_elem elem = r.need(0).elem;
-  if (!is_float(elem)) refuse("elements other than f32 and f16");
+  if (!is_float(elem) && !is_byte(elem)) refuse("elements other than f32, f16 and bytes");
   // Along batch or channels, blocks of channels follow each other as rows do.
   const bool blocked = is_blocked(r.operand_format(0));
   for (size_t i = 0; i < r.operands.size(); ++i)

@@ -46,7 +46,16 @@ std::vector<int64_t> key_of(const CubeProblem& p) {
                            p.model_groups,
                            e.bias_operand,
                            static_cast<int64_t>(e.bias_count),
-                           e.residual_operand};
+                           e.residual_operand,
+                           p.of_bytes(),
+                           p.bytes.parts,
+                           p.bytes.corrected,
+                           p.bytes.scaled,
+                           p.bytes.biased,
+                           p.bytes.divisor != 0,
+                           p.bytes.zero != 0,
+                           p.bytes.low,
+                           p.bytes.high};
   for (char c : e.activation) key.push_back(c);
   return key;
 }
@@ -100,19 +109,14 @@ CubePlan plan_once(const Request& r, const CubeProblem& p) {
   return at->second;
 }
 
-Lowered lower_convolution(const Request& r) {
-  const regie_tensor &x = r.need(0), &w = r.need(1), &y = r.results[0];
-  const regie_tensor *bias = r.operand(2), *residual = r.operand(3);
-  check_elements(r, {&x, &w, bias, residual});
+void read_convolution(const Request& r, const regie_tensor& x, const regie_tensor& w, const regie_tensor& y,
+                      CubeProblem& p) {
   if (x.rank != 4 && x.rank != 3) refuse("convolutions of one or two spatial axes only");
   if (w.rank != x.rank || y.rank != x.rank) refuse("input, weight and result have different ranks");
   if (!w.data) refuse("its weights are not constant");
-  CubeProblem p;
   p.convolution = true;
   p.elem = y.elem;
   p.left_elem = x.elem;
-  if (bias) p.bias_elem = bias->elem;
-  if (residual) p.residual_elem = residual->elem;
   p.batch = x.dims[0];
   p.channels = x.dims[1];
   p.out_channels = y.dims[1];
@@ -145,7 +149,7 @@ Lowered lower_convolution(const Request& r) {
   p.model_groups = group;
   // Groups are joined until their channels are whole blocks on both sides.
   const int64_t in = p.channels / group, outer = p.out_channels / group;
-  const int64_t joined = std::lcm(16 / std::gcd(int64_t{16}, in), 16 / std::gcd(int64_t{16}, outer));
+  const int64_t joined = std::lcm(p.k0() / std::gcd(p.k0(), in), 16 / std::gcd(int64_t{16}, outer));
   if (group == 1 || joined >= group) {
     p.in_group = p.channels;
     p.out_group = p.out_channels;
@@ -154,6 +158,17 @@ Lowered lower_convolution(const Request& r) {
     p.in_group = in * joined;
     p.out_group = outer * joined;
   }
+}
+
+Lowered lower_convolution(const Request& r) {
+  const regie_tensor &x = r.need(0), &w = r.need(1), &y = r.results[0];
+  const regie_tensor *bias = r.operand(2), *residual = r.operand(3);
+  check_elements(r, {&x, &w, bias, residual});
+  CubeProblem p;
+  read_convolution(r, x, w, y, p);
+  const int64_t group = p.model_groups;
+  if (bias) p.bias_elem = bias->elem;
+  if (residual) p.residual_elem = residual->elem;
   if (bias) {
     if (bias->rank != 1 || bias->dims[0] != p.out_channels) refuse("its bias has another shape");
     p.epilogue.bias_operand = 2;

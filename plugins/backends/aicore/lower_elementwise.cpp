@@ -165,7 +165,8 @@ Lowered lower_batch_normalization(const Request& r) {
 
 Lowered lower_move(const Request& r) {
   const regie_tensor &x = r.need(0), &y = r.results[0];
-  if (!is_float(x.elem) || x.elem != y.elem) refuse("elements other than f32 and f16");
+  if ((!is_float(x.elem) && !is_byte(x.elem)) || x.elem != y.elem)
+    refuse("elements other than f32, f16 and bytes");
   Shape s;
   if (r.op == "Transpose") {
     std::vector<int64_t> order;

@@ -14,6 +14,8 @@ namespace {
 
 using namespace regie::tile;
 
+uint8_t byte_type(regie_elem e) { return e == REGIE_U8 ? REGIE_TILE_U8 : REGIE_TILE_S8; }
+
 struct Pool {
   bool average = false;
   regie_elem in_elem = REGIE_F32, out_elem = REGIE_F32;
@@ -41,7 +43,7 @@ bool place(const Pool& p, PoolPlan& t, const Chip& chip) {
   const int64_t s = p.in_bytes();
   if (!p.direct()) {
     t.load = ub.take(2 * 16 * t.pixels * s);
-    t.cast = s == 4 && !p.blocked ? ub.take(32 * t.pixels) : t.load;
+    t.cast = s != 2 && !p.blocked ? ub.take(32 * t.pixels) : t.load;
     t.panel = ub.take(2 * 32 * t.pixels);
   }
   t.taps = ub.take(2 * p.taps() * t.padded * 32);
@@ -50,7 +52,7 @@ bool place(const Pool& p, PoolPlan& t, const Chip& chip) {
     t.wide = ub.take(t.padded * 64);
     t.tap = ub.take(t.padded * 64);
   }
-  t.turned = p.out_bytes() == 4 && !p.blocked ? ub.take(t.padded * 32) : 0;
+  t.turned = p.out_bytes() != 2 && !p.blocked ? ub.take(t.padded * 32) : 0;
   t.result = ub.take(2 * 16 * t.padded * p.out_bytes());
   t.used = ub.used();
   return ub.fits() && 2 * t.pixels * kBlock <= chip.sizes.l1;
@@ -68,7 +70,7 @@ double cycles_of(const Pool& p, const PoolPlan& t, const Chip& chip) {
                       static_cast<double>(p.out_height * p.out_width * p.out_bytes()));
   PipeCycles c;
   c[REGIE_TILE_LOAD] = h.load_start + h.l2_latency + in * s / chip.read_rate(running, all);
-  const double way_in = p.direct() ? 0 : p.blocked || s == 2 ? 4 : 8;
+  const double way_in = p.direct() ? 0 : p.blocked || s == 2 ? 4 : s == 1 ? 6 : 8;
   c[REGIE_TILE_VECTOR] = 4 * h.vector_start + in * way_in / lanes +
                          taps * (h.vector_start + out * (p.average ? 8 : 2) / lanes) +
                          out * (p.blocked ? 4 : 8) / lanes;
@@ -181,6 +183,9 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
       if (s == 4) {
         b.cast(f32, f16, REGIE_TILE_RINT, ub(p.blocked ? turned : Expr(t.cast)), ub(half), 16 * P);
         half = t.cast;
+      } else if (s == 1) {
+        b.cast(byte_type(p.in_elem), f16, REGIE_TILE_RINT, ub(t.cast), ub(half), 16 * P);
+        half = t.cast;
       }
       if (!p.blocked) b.transpose(ub(turned), ub(half), 32, P * 2, {P / 16, 512, 32});
       loaded->end_read(k);
@@ -245,8 +250,9 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
       else
         b.unary(REGIE_TILE_COPY, f16, ub(result), ub(t.folded), 16 * m);
     } else {
-      b.transpose(ub(out_s == 4 ? Expr(t.turned) : result), ub(t.folded), m * 2, 32, {m1, 32, 512});
+      b.transpose(ub(out_s != 2 ? Expr(t.turned) : result), ub(t.folded), m * 2, 32, {m1, 32, 512});
       if (out_s == 4) b.cast(f16, f32, REGIE_TILE_RINT, ub(result), ub(t.turned), 16 * m);
+      if (out_s == 1) b.cast(f16, byte_type(p.out_elem), REGIE_TILE_RINT, ub(result), ub(t.turned), 16 * m);
     }
     results.end_write(k);
     results.begin_read(k);
@@ -283,7 +289,9 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
 
 Lowered lower_pooling(const Request& r) {
   const regie_tensor &x = r.need(0), &y = r.results[0];
-  if (!is_float(x.elem) || !is_float(y.elem)) refuse("elements other than f32 and f16");
+  // Bytes are halves without rounding, and the greatest of them is one of them.
+  const bool bytes = is_byte(x.elem) && x.elem == y.elem && r.op == "MaxPool";
+  if (!bytes && (!is_float(x.elem) || !is_float(y.elem))) refuse("elements other than f32 and f16");
   if (x.rank != 4) refuse("pooling of two spatial axes only");
   for (size_t i = 1; i < r.results.size(); ++i)
     if (r.results[i].elem != REGIE_ELEM_UNKNOWN) refuse("indices are asked for");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "quantised.h"
 #include "regie/graph_view.hpp"
 
 namespace aicore {
@@ -27,6 +28,7 @@ class Lister {
 
   std::vector<regie_format_wish> run() {
     const std::string_view op = r_.op;
+    if (byte_places(op)) return {};  // row-major
     if (op == "regie.Reformat" || r_.results.empty() || r_.results[0].elem == REGIE_ELEM_UNKNOWN) return {};
     base_ = cycles({}, {});
     if (!base_) return {};
@@ -223,7 +225,10 @@ class Lister {
       return is_float(t.elem) && !t.data && t.rank == y.rank && std::equal(y.dims, y.dims + y.rank, t.dims);
     };
     std::vector<regie_format> orders{kPlainFormat};
-    if (blocks(y)) orders.push_back(kBlockedFormat);
+    auto byte = [](const regie_tensor& t) { return is_byte(t.elem) && !t.data; };
+    const bool bytes = std::any_of(r_.operands.begin(), r_.operands.end(), byte) ||
+                       std::any_of(r_.results.begin(), r_.results.end(), byte);  // they lie row-major
+    if (blocks(y) && !bytes) orders.push_back(kBlockedFormat);
     for (regie_format order : orders)
       for (regie_format in : {regie_format{0}, kHalfFormat})
         for (regie_format out : {regie_format{0}, kHalfFormat}) {
