@@ -38,6 +38,18 @@ std::string text(std::initializer_list<int64_t> list) {
   return out.str();
 }
 
+// As a folded batch normalisation leaves weights: each column times a number of its own, rounded to f32.
+// Columns are the first axis, or the last of matrices of `rows`.
+void scale_columns(Random& random, Array& weights, int64_t columns, int64_t rows) {
+  const int64_t each = weights.count() / columns;
+  std::vector<float> factors;
+  for (int64_t c = 0; c < columns; ++c)
+    factors.push_back(static_cast<float>(pick(random, 1, 1'000'003)) * 1e-5F);
+  for (int64_t i = 0; i < weights.count(); ++i)
+    weights.values[static_cast<size_t>(i)] = static_cast<float>(weights.values[static_cast<size_t>(i)]) *
+                                             factors[static_cast<size_t>(rows == 1 ? i / each : i % columns)];
+}
+
 // False where what was drawn is none: a window larger than its map, or more work than a quick test should do.
 bool convolution(uint64_t seed, Tally& tally, bool blocks = false) {
   Random random(seed);
@@ -91,8 +103,10 @@ bool convolution(uint64_t seed, Tally& tally, bool blocks = false) {
   const int64_t most = pick(random, 0, 9) ? 1'000'000 : 20'000'000;
   if (n * out * oh * ow * in / group * kh * kw > most) return false;
   const regie_elem elem = pick(random, 0, 3) == 0 ? REGIE_F16 : REGIE_F32;
-  const Array x = random_array(random, {n, in, h, w}),
-              weight = random_array(random, {out, in / group, kh, kw}), bias = random_array(random, {out}),
+  Array weight = random_array(random, {out, in / group, kh, kw});
+  const bool scaled = elem == REGIE_F32 && pick(random, 0, 2) == 0;
+  if (scaled) scale_columns(random, weight, out, 1);
+  const Array x = random_array(random, {n, in, h, w}), bias = random_array(random, {out}),
               residual = random_array(random, {n, out, oh, ow});
   const bool with_bias = pick(random, 0, 1), with_residual = pick(random, 0, 2) == 0;
   const Activation& act = kActivations[pick(random, 0, static_cast<int64_t>(std::size(kActivations)) - 1)];
@@ -140,7 +154,7 @@ bool convolution(uint64_t seed, Tally& tally, bool blocks = false) {
   what << "seed " << seed << " x " << text({n, in, h, w}) << "w " << text({out, kh, kw}) << "group " << group
        << " strides " << text({sh, sw}) << "dilations " << text({dh, dw}) << "pads "
        << text({top, left, bottom, right}) << act.name << (with_residual ? " residual" : "")
-       << (elem == REGIE_F16 ? " f16" : "");
+       << (scaled ? " scaled" : "") << (elem == REGIE_F16 ? " f16" : "");
   SCOPED_TRACE(what.str());
   tally.check(node, chip, expected, kTolerance);
   return true;
@@ -191,7 +205,10 @@ bool product(uint64_t seed, Tally& tally, bool deep = false) {
     dy.insert(dy.begin(), batch);
     if (b_batched) db.insert(db.begin(), batch);
   }
-  const Array a = random_array(random, da), b = random_array(random, db), bias = random_array(random, {n}),
+  Array b = random_array(random, db);
+  const bool scaled = constant && elem == REGIE_F32 && pick(random, 0, 2) == 0;
+  if (scaled) scale_columns(random, b, n, turned ? 1 : k);
+  const Array a = random_array(random, da), bias = random_array(random, {n}),
               residual = random_array(random, dy);
   const bool with_bias = pick(random, 0, 1) && dy.size() > 1, with_residual = pick(random, 0, 2) == 0;
   const double alpha = pick(random, 0, 2) ? 1 : 0.5;
@@ -221,7 +238,7 @@ bool product(uint64_t seed, Tally& tally, bool deep = false) {
   what << "seed " << seed << " batch " << batch << " m k n " << text({m, k, n})
        << (constant ? "constant " : "") << (turned ? "turned " : "") << (left_turned ? "left turned " : "")
        << act.name << (with_bias ? " bias" : "") << (with_residual ? " residual" : "")
-       << (elem == REGIE_F16 ? " f16" : "");
+       << (scaled ? " scaled" : "") << (elem == REGIE_F16 ? " f16" : "");
   SCOPED_TRACE(what.str());
   tally.check(node, chip, expected, kTolerance);
   return node.name.find("chunks") != std::string::npos;

@@ -22,7 +22,8 @@
 namespace aicore {
 
 struct Epilogue {
-  float alpha = 1;                     // of the product
+  float alpha = 1;      // of the product
+  bool scaled = false;  // each column is multiplied by a factor of its own (CubeBuffers::factors)
   uint32_t bias_operand = REGIE_NONE;  // one f32 or f16 a column of the product (a channel)
   uint64_t bias_count = 0;
   uint32_t residual_operand = REGIE_NONE;  // of the result's shape
@@ -59,6 +60,9 @@ struct CubeProblem {
   int64_t k_blocks() const;  // of 16, of one group
   int64_t n_blocks() const;
   int64_t left_blocks() const { return up(in_group, 16); }
+  // Sums go from positions x channels to channels x positions on their way out.
+  bool turned() const { return convolution && !result_blocked; }
+  int64_t result_columns() const { return convolution ? out_channels : n; }
   // Are there blocks of 16 channels that the input does not fill?
   bool misses_channels() const { return groups * left_blocks() * 16 != channels; }
 };
@@ -89,7 +93,7 @@ struct CubePlan {
   // Addresses.
   int64_t l1_left = 0, left_bytes = 0, plane = 0, l1_right = 0, right_bytes = 0;
   int64_t ub_load = 0, ub_cast = 0, ub_panel = 0, ub_right_load = 0, ub_right_panel = 0, ub_bias = 0,
-          ub_bias_load = 0;
+          ub_bias_load = 0, ub_factors = 0;
   int64_t ub_drain = 0, ub_turned = 0, ub_sum = 0, ub_temporary = 0, ub_value = 0, ub_result = 0,
           ub_residual = 0, ub_used = 0;
   double cycles = 0;
@@ -109,12 +113,15 @@ regie::tile::Program cube_program(const CubeProblem& problem, const CubePlan& pl
 // It begins and ends with all flags down.
 struct CubeBuffers {
   uint32_t left = 0, right = 0, bias = REGIE_NONE, residual = REGIE_NONE, result = 0;
+  // Of a scaled epilogue: one f32 a column from here on.
+  uint32_t factors = REGIE_NONE;
+  uint64_t factors_offset = 0;
 };
 void emit_cube(const CubeProblem& problem, const CubePlan& plan, regie::tile::Builder& builder,
                const CubeBuffers& buffers);
 
 // Constant weights in the order of `cube_program`: FRACTAL_Z of f16, (group, block of k, block of n, 16 n, 16
-// k).
+// k). Behind them, where the epilogue is scaled, the factors that were taken out of the columns.
 std::string pack_weights(const CubeProblem& problem, const CubePlan& plan, const regie_tensor& weights);
 
 // Temporaries in UB that the epilogue needs, registers of f32.

@@ -25,7 +25,9 @@ Emitter::Emitter(const CubeProblem& problem, const CubePlan& plan, Builder& buil
       right_(g.right),
       bias_(g.bias),
       residual_(g.residual),
-      result_(g.result) {
+      result_(g.result),
+      factors_(problem.epilogue.scaled ? g.factors : REGIE_NONE),
+      factors_offset_(static_cast<int64_t>(g.factors_offset)) {
   const CubeProblem& p = problem;
   const Expr core = b_.core();
   part_n_ = t_.parts_n == 1 ? Expr(0) : core % t_.parts_n;
@@ -49,6 +51,7 @@ Emitter::Emitter(const CubeProblem& problem, const CubePlan& plan, Builder& buil
 void Emitter::emit() {
   clear();
   load_bias();
+  load_factors();
   open();
   if (t_.resident) load_resident();
   // The innermost loop of several turns around tiles of rows loads the next turn's panel while it computes.
@@ -91,6 +94,10 @@ void Emitter::clear() {
     zero(t_.ub_bias, round_up(static_cast<int64_t>(p_.epilogue.bias_count), 16) * 4 + t_.columns * 64);
     cleared = true;
   }
+  if (factors_ != REGIE_NONE) {
+    zero(t_.ub_factors, round_up(p_.result_columns(), 16) * 4 + t_.columns * 64);
+    cleared = true;
+  }
   if (cleared) hand_over(b_, flags_, kVector, kLoad);
 }
 
@@ -101,6 +108,12 @@ void Emitter::load_bias() {
   hand_over(b_, flags_, kLoad, kVector);
   if (bias_es_ == 2)
     b_.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(t_.ub_bias), ub(t_.ub_bias_load), n);
+}
+
+void Emitter::load_factors() {
+  if (factors_ == REGIE_NONE) return;
+  b_.copy(ub(t_.ub_factors), gm(factors_, factors_offset_), p_.result_columns() * 4);
+  hand_over(b_, flags_, kLoad, kVector);
 }
 
 void Emitter::open() {
@@ -307,6 +320,10 @@ Program cube_program(const CubeProblem& p, const CubePlan& plan, const Chip& chi
     g.bias = b.operand(e.bias_operand, e.bias_count * static_cast<uint64_t>(p.bytes_of(p.bias_elem)));
   if (e.residual_operand != REGIE_NONE)
     g.residual = b.operand(e.residual_operand, result * static_cast<uint64_t>(p.bytes_of(p.residual_elem)));
+  if (e.scaled) {
+    g.factors = g.right;
+    g.factors_offset = right_bytes - static_cast<uint64_t>(p.result_columns() * 4);
+  }
   g.result = b.result(0, result * static_cast<uint64_t>(p.element_bytes()));
   emit_cube(p, plan, b, g);
   return b.finish();

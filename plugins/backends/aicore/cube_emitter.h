@@ -35,6 +35,7 @@ class Emitter {
   int64_t q() const { return t_.drained * 16 * t_.padded_rows; }
 
   void load_bias();
+  void load_factors();
   void open();
 
   // Loops.
@@ -102,7 +103,8 @@ class Emitter {
   Builder& b_;
   Flags flags_;
   int64_t es_, left_es_, right_es_, bias_es_, residual_es_;
-  uint32_t left_, right_, bias_, residual_, result_;
+  uint32_t left_, right_, bias_, residual_, result_, factors_;
+  int64_t factors_offset_;
   Expr part_b_ = 0, part_m_ = 0, part_n_ = 0, first_batch_ = 0, first_group_ = 0;
   // Channels, in the order of a tile's way.
   std::optional<Channel> unit_, panel_, left_ready_, right_unit_, right_panel_, right_ready_, l0_, sums_,

@@ -254,9 +254,10 @@ class Search {
       t.ub_bias = ub.take(n * 4);
       t.ub_bias_load = bias_es_ == 2 ? ub.take(n * 2) : t.ub_bias;
     }
-    const bool turned = p_.convolution && !p_.result_blocked;
+    if (p_.epilogue.scaled) t.ub_factors = ub.take((round_up(p_.result_columns(), 16) + t.columns * 16) * 4);
+    const bool turned = p_.turned();
     if (p_.epilogue.residual_operand != REGIE_NONE) t.ub_residual = ub.take(2 * q * residual_es_);
-    t.ub_drain = ub.take(q * (turned ? 2 : 4));
+    t.ub_drain = ub.take(q * (turned && !p_.epilogue.scaled ? 2 : 4));
     if (turned) t.ub_turned = ub.take(q * 2);
     t.ub_sum = ub.take(q * 4);
     t.ub_temporary = ub.take(q * 4 * epilogue_temporaries(p_));
@@ -326,6 +327,7 @@ class Search {
     else if (!p_.result_blocked)
       pass(2);
     if (p_.epilogue.bias_operand != REGIE_NONE && p_.convolution) pass(1);
+    if (p_.epilogue.scaled) pass(p_.turned() ? 2 : 1);
     if (es_ == 2) pass(1);
     if (p_.epilogue.residual_operand != REGIE_NONE) {
       pass(residual_es_ == 2 ? 2 : 1);

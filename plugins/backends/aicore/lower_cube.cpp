@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cube_factors.h"
 #include "lower.h"
 
 namespace aicore {
@@ -44,6 +45,7 @@ std::vector<int64_t> key_of(const CubeProblem& p) {
                            p.pad_top,
                            p.pad_left,
                            p.model_groups,
+                           e.scaled,
                            e.bias_operand,
                            static_cast<int64_t>(e.bias_count),
                            e.residual_operand};
@@ -64,7 +66,8 @@ void check_elements(const Request& r, std::initializer_list<const regie_tensor*>
     if (t && !is_float(t->elem)) refuse("elements other than f32 and f16");
 }
 
-Lowered finish(const Request& r, const CubeProblem& p, std::string name, const regie_tensor& right) {
+Lowered finish(const Request& r, CubeProblem p, std::string name, const regie_tensor& right) {
+  p.epilogue.scaled = p.constant_b && has_factors(p, right);
   const CubePlan plan = plan_once(r, p);
   Lowered out;
   out.name = std::move(name) + " " + std::to_string(plan.rows) + "x" + std::to_string(plan.columns * 16) +
@@ -75,7 +78,9 @@ Lowered finish(const Request& r, const CubeProblem& p, std::string name, const r
     Written w;
     uint64_t right_bytes = right.bytes;
     if (p.constant_b) {
-      PackedWeight packed{1, pack_weights(p, plan, right), "opaque:aicore:fractal_z-f16"};
+      PackedWeight packed{
+          1, pack_weights(p, plan, right),
+          p.epilogue.scaled ? "opaque:aicore:fractal_z-f16-factors" : "opaque:aicore:fractal_z-f16"};
       right_bytes = packed.bytes.size();
       w.weights.push_back(std::move(packed));
     } else {
