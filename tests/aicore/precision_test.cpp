@@ -12,13 +12,6 @@
 namespace aicore::test {
 namespace {
 
-// Of f32 numbers that no half is near.
-Array fine_array(Random& random, std::vector<int64_t> dims) {
-  Array a = random_array(random, std::move(dims));
-  for (double& v : a.values) v = static_cast<float>(std::sin(v * 1000) + v);
-  return a;
-}
-
 TEST(AicorePrecision, AFactorOfHalvesIsFound) {
   for_seeds(200, 81000, [](uint64_t seed, Random& random) {
     SCOPED_TRACE(seed);
@@ -106,6 +99,22 @@ TEST(AicorePrecision, FoldedFactorsCostNothing) {
         16 * pick(random, 1, 5));
     EXPECT_LT(p.error(any_chip(random), kBlockedFormat), 2e-6);
     EXPECT_LT(p.error(any_chip(random), kPlainFormat), 5e-4);  // sums become halves once
+  });
+}
+
+TEST(AicorePrecision, TwoHalvesAreNearlyF32) {
+  for_seeds(12, 84000, [](uint64_t seed, Random& random) {
+    SCOPED_TRACE(seed);
+    const Pointwise p(
+        random, fine_array(random, {1, 16 * pick(random, 1, 6), pick(random, 1, 9), pick(random, 2, 9)}),
+        16 * pick(random, 1, 5));
+    Chip chip = any_chip(random);
+    for (regie_format format : {kPlainFormat, kBlockedFormat}) {
+      chip.two_halves = false;
+      EXPECT_GT(p.error(chip, format), 5e-5);
+      chip.two_halves = true;
+      EXPECT_LT(p.error(chip, format), 2e-6);
+    }
   });
 }
 

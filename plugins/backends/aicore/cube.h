@@ -49,6 +49,12 @@ struct CubeProblem {
           pad_left = 0;
   int64_t model_groups = 1, groups = 1, in_group = 0, out_group = 0;
   Epilogue epilogue;
+  // 2: an f32 left matrix is the sum of two of halves, its values rounded and what that loses. They lie one
+  // behind the other along k, and so do two copies of the weights: a product twice as deep, exact to 22 bits
+  // of the left matrix.
+  int64_t left_parts = 1;
+  // Sums are turned as two halves as well.
+  bool split_sums = false;
 
   int64_t element_bytes() const { return size_of(elem); }
   int64_t bytes_of(regie_elem e) const { return size_of(e == REGIE_ELEM_UNKNOWN ? elem : e); }
@@ -57,7 +63,8 @@ struct CubeProblem {
   bool direct() const {
     return bytes_of(left_elem) == 2 && (convolution ? left_blocked : !transposed_a && k % 16 == 0);
   }
-  int64_t k_blocks() const;  // of 16, of one group
+  int64_t part_blocks() const;  // of 16, of one group
+  int64_t k_blocks() const { return left_parts * part_blocks(); }
   int64_t n_blocks() const;
   int64_t left_blocks() const { return up(in_group, 16); }
   // Sums go from positions x channels to channels x positions on their way out.
@@ -92,8 +99,8 @@ struct CubePlan {
   int64_t right_unit_rows = 16, right_unit_columns = 16;  // of a right matrix that is not constant
   // Addresses.
   int64_t l1_left = 0, left_bytes = 0, plane = 0, l1_right = 0, right_bytes = 0;
-  int64_t ub_load = 0, ub_cast = 0, ub_panel = 0, ub_right_load = 0, ub_right_panel = 0, ub_bias = 0,
-          ub_bias_load = 0, ub_factors = 0;
+  int64_t ub_load = 0, ub_cast = 0, ub_panel = 0, ub_wide = 0, ub_right_load = 0, ub_right_panel = 0,
+          ub_bias = 0, ub_bias_load = 0, ub_factors = 0;
   int64_t ub_drain = 0, ub_turned = 0, ub_sum = 0, ub_temporary = 0, ub_value = 0, ub_result = 0,
           ub_residual = 0, ub_used = 0;
   double cycles = 0;

@@ -203,7 +203,7 @@ void Emitter::product(const Turn& turn, const Expr& left_slot, const Expr& c, co
                turned ? Expr(0) : first, turned ? p_.k : p_.n, turned ? t_.columns * 16 : round_up(p_.k, 16),
                turned ? round_up(p_.k, 16) : t_.columns * 16, t_.right_unit_rows, t_.right_unit_columns,
                t_.ub_right_load, t_.ub_right_panel, *right_unit_, *right_panel_,
-               slot * t_.right_bytes + t_.l1_right);
+               slot * t_.right_bytes + t_.l1_right, {});
     right_ready_->end_write(slot);
   }
   auto chunk = [&](const Expr& k, const Expr& right_slot) {
@@ -289,7 +289,7 @@ void Emitter::step(const Turn& turn, const Expr& left_slot, const Expr& c, const
   }
   l0_->end_write(l0);
   l0_->begin_read(l0);
-  const int64_t all_k = p_.convolution ? kb * 16 : p_.k;
+  const int64_t all_k = p_.convolution || p_.left_parts == 2 ? kb * 16 : p_.k;
   b_.mmad(REGIE_TILE_F16, l0c(sums_slot(slot) * sums_bytes()), l0a(to_a), l0b(to_b), t_.padded_rows,
           t_.columns * 16, clamp(0, t_.step * 16, Expr(all_k) - first * 16), min(first, 1), m1 * kSums,
           t_.step * kFractal, block());

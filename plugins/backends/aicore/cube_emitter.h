@@ -62,12 +62,21 @@ class Emitter {
   // A left panel of halves that needs nothing done.
   void load_directly(const Turn& turn, const Expr& slot, const Expr& chunk);
 
+  // Which halves of an f32 panel (CubeProblem::left_parts): the rounded values; both, these behind each other
+  // in L1; or one of them, the rest where `rest` is 1.
+  struct Parts {
+    bool both = false;
+    std::optional<Expr> rest = std::nullopt;
+  };
+  // What rounding to `half` lost of `n` elements: `subtract` takes ub_wide from what was rounded.
+  void rest_of(const Expr& half, const Expr& n, const std::function<void()>& subtract, const Expr& to);
+
   // Part of a row-major matrix, `rows` x `columns` from (r0, c0), to L1 as blocks of 16 columns: (column
   // block, row, 16).
   void load_panel(uint32_t buffer, int64_t es, const Expr& base, const Expr& r0, int64_t all_rows,
                   const Expr& c0, int64_t all_columns, int64_t rows, int64_t columns, int64_t unit_rows,
                   int64_t unit_columns, int64_t ub_load, int64_t ub_panel, Channel& unit, Channel& panel,
-                  const Expr& to);
+                  const Expr& to, const Parts& parts);
 
   // The right matrix.
 
@@ -95,6 +104,8 @@ class Emitter {
     int64_t row = 0;                     // bytes from run to run in UB, for an element of one byte
   };
   Part part(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, int64_t es) const;
+  void turn_sums(int64_t to, int64_t from);
+  void turn_sums_twice(int64_t count);
   void round(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot,
              const Expr& out);
 

@@ -7,12 +7,13 @@
 namespace aicore {
 
 std::string pack_weights(const CubeProblem& p, const CubePlan& t, const regie_tensor& w) {
-  const int64_t kb = p.k_blocks(), blocks = t.n_tiles * t.columns;
+  const int64_t kb = p.k_blocks(), part = p.part_blocks(), blocks = t.n_tiles * t.columns;
   std::string out(static_cast<size_t>(p.groups * kb * blocks * kFractal), '\0');
   auto put = [&](int64_t group, int64_t block, int64_t n, int64_t k0, float value) {
     const int64_t at = ((group * kb + block) * blocks + n / 16) * 256 + n % 16 * 16 + k0;
     const uint16_t half = to_half(value);
-    std::memcpy(out.data() + at * 2, &half, 2);
+    for (int64_t i = 0; i < p.left_parts; ++i)
+      std::memcpy(out.data() + (at + i * part * blocks * 256) * 2, &half, 2);
   };
   const Columns columns = columns_of(p, w);
   std::vector<float> factors;

@@ -45,6 +45,8 @@ std::vector<int64_t> key_of(const CubeProblem& p) {
                            p.pad_top,
                            p.pad_left,
                            p.model_groups,
+                           p.left_parts,
+                           p.split_sums,
                            e.scaled,
                            e.bias_operand,
                            static_cast<int64_t>(e.bias_count),
@@ -68,10 +70,15 @@ void check_elements(const Request& r, std::initializer_list<const regie_tensor*>
 
 Lowered finish(const Request& r, CubeProblem p, std::string name, const regie_tensor& right) {
   p.epilogue.scaled = p.constant_b && has_factors(p, right);
+  if (r.chip.two_halves) {
+    if (p.constant_b && !p.transposed_a && p.bytes_of(p.left_elem) == 4) p.left_parts = 2;
+    p.split_sums = p.turned();
+  }
   const CubePlan plan = plan_once(r, p);
   Lowered out;
   out.name = std::move(name) + " " + std::to_string(plan.rows) + "x" + std::to_string(plan.columns * 16) +
              " on " + std::to_string(plan.cores()) + (plan.cores() == 1 ? " core" : " cores");
+  if (p.left_parts == 2) out.name += ", in two halves";
   if (plan.streamed) out.name += ", " + std::to_string(plan.chunks) + " chunks";
   out.cycles = plan.cycles;
   out.write = [p, plan, chip = r.chip, &right] {
