@@ -89,6 +89,12 @@ Array random_array(Random& random, std::vector<int64_t> dims, double bound) {
   return a;
 }
 
+Array fine_array(Random& random, std::vector<int64_t> dims) {
+  Array a = random_array(random, std::move(dims));
+  for (double& v : a.values) v = static_cast<float>(std::sin(v * 1000) + v / 16);
+  return a;
+}
+
 Node::Node(std::string op, regie_elem elem) : op_(std::move(op)), elem_(elem) {}
 
 Node& Node::operand(const Array& a, bool constant) { return operand(a, constant, elem_); }
@@ -299,7 +305,7 @@ Choice Node::choose(const Chip& chip, const regie_host* host, Verdicts& verdicts
 
 uint32_t Node::options(const Chip& chip) {
   take(0);
-  wishes_ = wishes_of(request(chip), Rounding::kAll);
+  wishes_ = wishes_of(request(chip), chip.two_halves ? Rounding::kNothing : Rounding::kAll);
   return wishes_.empty() ? 0 : wishes_.back().option;
 }
 

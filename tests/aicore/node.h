@@ -25,6 +25,8 @@ using Random = std::mt19937_64;
 int64_t pick(Random& random, int64_t low, int64_t high);
 // Halves between -bound and bound.
 Array random_array(Random& random, std::vector<int64_t> dims, double bound = 1);
+// The same number of f32 numbers that no half is near.
+Array fine_array(Random& random, std::vector<int64_t> dims);
 
 class Node {
  public:

@@ -19,6 +19,9 @@ struct Chip {
   regie::sdk::Accelerator hardware;
   uint32_t cores = 1;
   regie::tile::OnChip sizes;
+  // Operands of f32 go into the cube as the sum of two halves, where their partner is constant
+  // (docs/aicore.md).
+  bool two_halves = false;
 
   explicit Chip(const regie::sdk::Accelerator& a);
   double ns(double cycles) const { return cycles * 1000.0 / hardware.core_mhz + task_ns(); }

@@ -23,7 +23,8 @@
 namespace aicore {
 
 struct Epilogue {
-  float alpha = 1;                     // of the product
+  float alpha = 1;      // of the product
+  bool scaled = false;  // each column is multiplied by a factor of its own (CubeBuffers::factors)
   uint32_t bias_operand = REGIE_NONE;  // one f32 or f16 a column of the product (a channel)
   uint64_t bias_count = 0;
   uint32_t residual_operand = REGIE_NONE;  // of the result's shape
@@ -69,6 +70,12 @@ struct CubeProblem {
   Epilogue epilogue;
   ByteEpilogue bytes;
   uint32_t right_operand = 1;
+  // 2: an f32 left matrix is the sum of two of halves, its values rounded and what that loses. They lie one
+  // behind the other along k, and so do two copies of the weights: a product twice as deep, exact to 22 bits
+  // of the left matrix.
+  int64_t left_parts = 1;
+  // Sums are turned as two halves as well.
+  bool split_sums = false;
 
   // A product of bytes: left_elem is i8 or u8, the weights are i8.
   bool of_bytes() const { return is_byte(left_elem); }
@@ -82,14 +89,17 @@ struct CubeProblem {
   bool direct() const {
     return bytes_of(left_elem) == lane() && (convolution ? left_blocked : !transposed_a && k % k0() == 0);
   }
-  int64_t k_blocks() const;  // of k0, of one group
+  int64_t part_blocks() const;  // of k0, of one group
+  int64_t k_blocks() const { return left_parts * part_blocks(); }
   int64_t n_blocks() const;
   int64_t left_blocks() const { return up(in_group, k0()); }
+  // Sums go from positions x channels to channels x positions on their way out.
+  bool turned() const { return convolution && !result_blocked; }
+  int64_t result_columns() const { return convolution ? out_channels : n; }
   // Are there blocks of channels that the input does not fill?
   bool misses_channels() const { return groups * left_blocks() * k0() != channels; }
-  int64_t columns_in_all() const { return convolution ? out_channels : n; }
   // A column of 16 weights for each row of fractals takes so many fractals.
-  int64_t parts() const { return of_bytes() ? bytes.parts : 1; }
+  int64_t right_parts() const { return of_bytes() ? bytes.parts : 1; }
 };
 
 struct CubePlan {
@@ -117,8 +127,8 @@ struct CubePlan {
   int64_t right_unit_rows = 16, right_unit_columns = 16;  // of a right matrix that is not constant
   // Addresses.
   int64_t l1_left = 0, left_bytes = 0, plane = 0, l1_right = 0, right_bytes = 0;
-  int64_t ub_load = 0, ub_cast = 0, ub_panel = 0, ub_right_load = 0, ub_right_panel = 0, ub_bias = 0,
-          ub_bias_load = 0;
+  int64_t ub_load = 0, ub_cast = 0, ub_panel = 0, ub_wide = 0, ub_right_load = 0, ub_right_panel = 0,
+          ub_bias = 0, ub_bias_load = 0, ub_factors = 0;
   int64_t ub_drain = 0, ub_turned = 0, ub_sum = 0, ub_temporary = 0, ub_value = 0, ub_result = 0,
           ub_residual = 0, ub_used = 0;
   int64_t ub_tables = 0, ub_scalars = 0, ub_half = 0;  // of a product of bytes
@@ -129,7 +139,7 @@ struct CubePlan {
 
 // A table of one number a column: of all columns, and what tiles reach beyond them.
 inline int64_t table_bytes(const CubeProblem& p, const CubePlan& t) {
-  return (round_up(std::max(p.columns_in_all(), p.groups * p.out_group), 16) + t.columns * 16) * 4;
+  return (round_up(std::max(p.result_columns(), p.groups * p.out_group), 16) + t.columns * 16) * 4;
 }
 
 // The best plan. Throws UNSUPPORTED where no tile fits the buffers, with the figures.
@@ -147,12 +157,15 @@ struct CubeBuffers {
   // Of a product of bytes: where the tables lie in `right`, and scalars that are known at run time.
   uint64_t tables_offset = 0;
   uint32_t zero = REGIE_NONE, scale = REGIE_NONE;
+  // Of a scaled epilogue: one f32 a column from here on.
+  uint32_t factors = REGIE_NONE;
+  uint64_t factors_offset = 0;
 };
 void emit_cube(const CubeProblem& problem, const CubePlan& plan, regie::tile::Builder& builder,
                const CubeBuffers& buffers);
 
 // Constant weights in the order of `cube_program`: FRACTAL_Z of f16, (group, block of k, block of n, 16 n, 16
-// k).
+// k). Behind them, where the epilogue is scaled, the factors that were taken out of the columns.
 std::string pack_weights(const CubeProblem& problem, const CubePlan& plan, const regie_tensor& weights);
 
 // Temporaries in UB that the epilogue needs, registers of f32.

@@ -18,7 +18,7 @@ uint8_t byte_type(regie_elem e) { return e == REGIE_U8 ? REGIE_TILE_U8 : REGIE_T
 
 void Emitter::load_tables() {
   if (!p_.of_bytes() || !p_.bytes.tables()) return;
-  const int64_t n = p_.columns_in_all(), bytes = table_bytes(p_, t_);
+  const int64_t n = p_.result_columns(), bytes = table_bytes(p_, t_);
   b_.copy(ub(t_.ub_tables), gm(right_, tables_offset_), n * 4, {p_.bytes.tables(), bytes, n * 4});
   if (zero_ != REGIE_NONE) b_.copy(ub(t_.ub_scalars), gm(zero_, 0), 1);
   if (scale_ != REGIE_NONE) b_.copy(ub(t_.ub_scalars + kBlock), gm(scale_, 0), 4);

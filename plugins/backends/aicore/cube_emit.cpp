@@ -26,6 +26,8 @@ Emitter::Emitter(const CubeProblem& problem, const CubePlan& plan, Builder& buil
       bias_(g.bias),
       residual_(g.residual),
       result_(g.result),
+      factors_(problem.epilogue.scaled ? g.factors : REGIE_NONE),
+      factors_offset_(static_cast<int64_t>(g.factors_offset)),
       tables_offset_(static_cast<int64_t>(g.tables_offset)),
       zero_(g.zero),
       scale_(g.scale) {
@@ -52,6 +54,7 @@ Emitter::Emitter(const CubeProblem& problem, const CubePlan& plan, Builder& buil
 void Emitter::emit() {
   clear();
   load_bias();
+  load_factors();
   load_tables();
   open();
   if (t_.resident) load_resident();
@@ -95,6 +98,10 @@ void Emitter::clear() {
     zero(t_.ub_bias, round_up(static_cast<int64_t>(p_.epilogue.bias_count), 16) * 4 + t_.columns * 64);
     cleared = true;
   }
+  if (factors_ != REGIE_NONE) {
+    zero(t_.ub_factors, round_up(p_.result_columns(), 16) * 4 + t_.columns * 64);
+    cleared = true;
+  }
   if (p_.of_bytes() && p_.bytes.tables()) {
     zero(t_.ub_tables, p_.bytes.tables() * table_bytes(p_, t_));
     cleared = true;
@@ -109,6 +116,12 @@ void Emitter::load_bias() {
   hand_over(b_, flags_, kLoad, kVector);
   if (bias_es_ == 2)
     b_.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(t_.ub_bias), ub(t_.ub_bias_load), n);
+}
+
+void Emitter::load_factors() {
+  if (factors_ == REGIE_NONE) return;
+  b_.copy(ub(t_.ub_factors), gm(factors_, factors_offset_), p_.result_columns() * 4);
+  hand_over(b_, flags_, kLoad, kVector);
 }
 
 void Emitter::open() {
@@ -198,7 +211,7 @@ void Emitter::product(const Turn& turn, const Expr& left_slot, const Expr& c, co
                turned ? Expr(0) : first, turned ? p_.k : p_.n, turned ? t_.columns * 16 : round_up(p_.k, 16),
                turned ? round_up(p_.k, 16) : t_.columns * 16, t_.right_unit_rows, t_.right_unit_columns,
                t_.ub_right_load, t_.ub_right_panel, *right_unit_, *right_panel_,
-               slot * t_.right_bytes + t_.l1_right);
+               slot * t_.right_bytes + t_.l1_right, {});
     right_ready_->end_write(slot);
   }
   auto chunk = [&](const Expr& k, const Expr& right_slot) {
@@ -273,7 +286,7 @@ void Emitter::step(const Turn& turn, const Expr& left_slot, const Expr& c, const
   if (p_.constant_b) {
     const Expr from = t_.resident ? n * (kb * block()) + first * block() + t_.l1_right
                                   : right_slot * t_.right_bytes + s * (t_.step * block()) + t_.l1_right;
-    b_.fractal(l0b(to_b), l1(from), {t_.columns * p_.parts(), kFractal, kFractal},
+    b_.fractal(l0b(to_b), l1(from), {t_.columns * p_.right_parts(), kFractal, kFractal},
                {blocks, block(), block()});
   } else if (p_.transposed_b) {
     const int64_t rows = round_up(t_.columns * 16, t_.right_unit_rows);
@@ -286,8 +299,8 @@ void Emitter::step(const Turn& turn, const Expr& left_slot, const Expr& c, const
   }
   l0_->end_write(l0);
   l0_->begin_read(l0);
-  const int64_t k0 = p_.k0(), all_k = p_.convolution ? kb * k0 : p_.k;
-  for (int64_t part = 0; part < p_.parts(); ++part)
+  const int64_t k0 = p_.k0(), all_k = p_.convolution || p_.left_parts == 2 ? kb * k0 : p_.k;
+  for (int64_t part = 0; part < p_.right_parts(); ++part)
     b_.mmad(left_type(), l0c(sums_slot(slot) * sums_bytes()), l0a(to_a),
             l0b(to_b + part * (t_.columns * kFractal)), t_.padded_rows, t_.columns * 16,
             clamp(0, t_.step * k0, Expr(all_k) - first * k0), part ? Expr(1) : min(first, 1), m1 * kSums,
@@ -319,8 +332,12 @@ Program cube_program(const CubeProblem& p, const CubePlan& plan, const Chip& chi
     g.bias = b.operand(e.bias_operand, e.bias_count * static_cast<uint64_t>(p.bytes_of(p.bias_elem)));
   if (e.residual_operand != REGIE_NONE)
     g.residual = b.operand(e.residual_operand, result * static_cast<uint64_t>(p.bytes_of(p.residual_elem)));
+  if (e.scaled) {
+    g.factors = g.right;
+    g.factors_offset = right_bytes - static_cast<uint64_t>(p.result_columns() * 4);
+  }
   if (p.of_bytes()) {
-    g.tables_offset = right_bytes - static_cast<uint64_t>(p.bytes.tables() * p.columns_in_all() * 4);
+    g.tables_offset = right_bytes - static_cast<uint64_t>(p.bytes.tables() * p.result_columns() * 4);
     if (p.bytes.zero_operand != REGIE_NONE) g.zero = b.operand(p.bytes.zero_operand, 1);
     if (p.bytes.scale_operand != REGIE_NONE) g.scale = b.operand(p.bytes.scale_operand, 4);
   }

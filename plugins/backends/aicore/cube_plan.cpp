@@ -83,8 +83,9 @@ class Search {
       const int64_t m1 = t.padded_rows / 16;
       t.sums_slots = std::min<int64_t>(2, chip_.sizes.l0c / (m1 * columns * kSums));
       if (t.sums_slots == 0) break;
-      t.step = std::min<int64_t>({chip_.sizes.l0a / 2 / (m1 * kFractal),
-                                  chip_.sizes.l0b / 2 / (columns * p_.parts() * kFractal), p_.k_blocks()});
+      t.step =
+          std::min<int64_t>({chip_.sizes.l0a / 2 / (m1 * kFractal),
+                             chip_.sizes.l0b / 2 / (columns * p_.right_parts() * kFractal), p_.k_blocks()});
       if (t.step < 1) break;
       try_parts(t);
     }
@@ -130,7 +131,8 @@ class Search {
       t.window = std::min((t.out_rows - 1) * p_.stride_h + (p_.kernel_h - 1) * p_.dilation_h + 1, p_.height);
       const int64_t all = t.window * p_.width;
       // Positions of k0 channels in UB, in whole blocks of a transposition.
-      const int64_t most = (chip_.sizes.ub >= (220 << 10) ? 384 : 256) * (p_.of_bytes() ? 2 : 1);
+      const int64_t some = chip_.sizes.ub >= (220 << 10) && p_.left_parts == 1 ? 384 : 256,
+                    most = some * (p_.of_bytes() ? 2 : 1);
       t.pixels = std::min<int64_t>(round_up(all, p_.k0()), most);
       t.pixel_chunks = up(all, t.pixels);
       t.pixels = round_up(up(all, t.pixel_chunks), p_.k0());
@@ -139,15 +141,19 @@ class Search {
       const int64_t blocks =
           t.pixel_chunks == 1 && !p_.direct() ? std::clamp<int64_t>(most / t.pixels, 1, p_.left_blocks()) : 1;
       t.unit_blocks = up(p_.left_blocks(), up(p_.left_blocks(), blocks));
-      t.left_bytes = round_up(p_.left_blocks(), t.unit_blocks) * t.plane;
+      // Parts lie behind each other without a gap.
+      while (p_.left_parts == 2 && p_.left_blocks() % t.unit_blocks) --t.unit_blocks;
+      t.left_bytes = p_.left_parts * round_up(p_.left_blocks(), t.unit_blocks) * t.plane;
     } else {
-      const int64_t budget = p_.constant_b ? 8192 : 4096;
+      const int64_t budget = p_.constant_b && p_.left_parts == 1 ? 8192 : 4096;
       if (p_.transposed_a) {
         t.unit_columns = t.rows > 256 ? t.rows / 2 : t.rows;
         t.unit_rows = unit_rows(budget, t.unit_columns, kb * 16);
         t.left_bytes = round_up(kb * 16, t.unit_rows) * t.rows * 2;
       } else {
         t.unit_columns = std::min<int64_t>(kb * p_.k0(), 256);
+        if (p_.left_parts == 2)
+          while (p_.part_blocks() * 16 % t.unit_columns) t.unit_columns -= 16;
         t.unit_rows = even_rows(budget, t.unit_columns, t.rows);
         t.left_bytes =
             (p_.direct() ? kb : round_up(kb * p_.k0(), t.unit_columns) / p_.k0()) * t.rows * kBlock;
@@ -157,9 +163,9 @@ class Search {
     for (int64_t slots : {2, 1}) {
       t.left_slots = slots;
       left = chip_.sizes.l1 - slots * t.left_bytes;
-      if (left >= 2 * t.step * t.columns * p_.parts() * kFractal) break;
+      if (left >= 2 * t.step * t.columns * p_.right_parts() * kFractal) break;
     }
-    const int64_t block = t.columns * p_.parts() * kFractal;  // of the right matrix, a block of k
+    const int64_t block = t.columns * p_.right_parts() * kFractal;  // of the right matrix, a block of k
     if (!p_.constant_b) {
       // All of k of a tile.
       const bool turned = p_.transposed_b;
@@ -196,11 +202,11 @@ class Search {
   // Both matrices in chunks of k: the largest that leave two of each in L1, and some smaller ones, which fill
   // sooner.
   void try_streamed(CubePlan t) {
-    const int64_t kb = p_.k_blocks(), block = t.columns * p_.parts() * kFractal;
+    const int64_t kb = p_.k_blocks(), block = t.columns * p_.right_parts() * kFractal;
     t.streamed = true;
     t.left_slots = 2;
     t.unit_columns = 256;
-    t.unit_rows = even_rows(8192, t.unit_columns, t.rows);
+    t.unit_rows = even_rows(p_.left_parts == 1 ? 8192 : 4096, t.unit_columns, t.rows);
     while (t.step & (t.step - 1)) t.step &= t.step - 1;
     const int64_t unit = std::max<int64_t>(16, t.step);
     const int64_t most = chip_.sizes.l1 / 2 / (t.rows * kBlock + block) / unit * unit;
@@ -208,6 +214,7 @@ class Search {
       t.chunk = chunk;
       t.chunks = up(kb, chunk);
       if (t.chunks == 1) continue;  // then it is one panel
+      if (p_.left_parts == 2 && p_.part_blocks() % chunk) continue;
       t.left_bytes = t.rows * chunk * kBlock;
       t.right_bytes = chunk * block;
       finish(t);
@@ -241,10 +248,12 @@ class Search {
       const int64_t unit = p_.k0() * t.pixels * t.unit_blocks;
       t.ub_load = ub.take(2 * unit * left_es_);
       t.ub_cast = left_es_ == 4 && !p_.left_blocked ? ub.take(unit * 2) : t.ub_load;
-      t.ub_panel = ub.take(2 * unit * p_.lane());
+      t.ub_panel = ub.take(p_.left_parts * 2 * unit * p_.lane());
+      if (p_.left_parts == 2) t.ub_wide = ub.take(unit * 4);
     } else {
       t.ub_load = ub.take(2 * t.unit_rows * t.unit_columns * left_es_);
-      t.ub_panel = ub.take(2 * t.unit_rows * t.unit_columns * p_.lane());
+      t.ub_panel = ub.take(p_.left_parts * 2 * t.unit_rows * t.unit_columns * p_.lane());
+      if (p_.left_parts == 2) t.ub_wide = ub.take(t.unit_rows * t.unit_columns * 4);
     }
     if (p_.of_bytes()) return place_bytes(t, ub);
     if (!p_.constant_b) {
@@ -257,10 +266,11 @@ class Search {
       t.ub_bias = ub.take(n * 4);
       t.ub_bias_load = bias_es_ == 2 ? ub.take(n * 2) : t.ub_bias;
     }
-    const bool turned = p_.convolution && !p_.result_blocked;
+    if (p_.epilogue.scaled) t.ub_factors = ub.take((round_up(p_.result_columns(), 16) + t.columns * 16) * 4);
+    const bool turned = p_.turned();
     if (p_.epilogue.residual_operand != REGIE_NONE) t.ub_residual = ub.take(2 * q * residual_es_);
-    t.ub_drain = ub.take(q * (turned ? 2 : 4));
-    if (turned) t.ub_turned = ub.take(q * 2);
+    t.ub_drain = ub.take(q * (turned && !p_.epilogue.scaled && !p_.split_sums ? 2 : 4));
+    if (turned) t.ub_turned = ub.take(q * (p_.split_sums ? 4 : 2));
     t.ub_sum = ub.take(q * 4);
     t.ub_temporary = ub.take(q * 4 * epilogue_temporaries(p_));
     t.ub_value = es_ == 2 ? ub.take(q * 4) : 0;
@@ -305,7 +315,7 @@ class Search {
             : rate(read, d((p_.a_batched ? p_.batch : 1) * p_.m * p_.k * left_es_),
                    t.streamed ? d(t.n_tiles) : parts_n, parts_n);
     const double right_rate =
-        rate(weights, d(p_.groups * p_.k_blocks() * t.n_tiles * t.columns * p_.parts() * kFractal),
+        rate(weights, d(p_.groups * p_.k_blocks() * t.n_tiles * t.columns * p_.right_parts() * kFractal),
              parts_m * (t.resident ? 1 : d(t.turns_m)), parts_m);
     PipeCycles left, tile;
     if (p_.direct()) {
@@ -315,20 +325,27 @@ class Search {
       const double units = d(up(p_.left_blocks(), t.unit_blocks) * t.pixel_chunks),
                    elements = d(p_.k0() * t.pixels * t.unit_blocks);
       left[REGIE_TILE_LOAD] = units * (load_start + elements * d(left_es_) / left_rate);
-      const double starts = p_.left_blocked || p_.of_bytes() ? 1 : 3,
-                   bytes = p_.of_bytes()                      ? 2
-                           : p_.left_blocked || left_es_ == 2 ? 4
-                                                              : 8;
+      double starts = p_.left_blocked ? 1 : 3, bytes = p_.left_blocked || left_es_ == 2 ? 4 : 8;
+      if (p_.left_parts == 2) {  // widened, subtracted, rounded, and turned as well
+        starts += p_.left_blocked ? 3 : 4;
+        bytes += p_.left_blocked ? 12 : 16;
+      }
+      if (p_.of_bytes()) {  // turned
+        starts = 1;
+        bytes = 2;
+      }
       left[REGIE_TILE_VECTOR] = units * (starts * h.vector_start + 4 * flag + elements * bytes / lanes);
-      left[REGIE_TILE_STORE] = units * (h.store_start + 4 * flag + elements * d(p_.lane()) / h.ub_to_l1);
+      const double parts = d(p_.left_parts);
+      left[REGIE_TILE_STORE] =
+          units * (parts * h.store_start + 4 * flag + parts * elements * d(p_.lane()) / h.ub_to_l1);
     } else {
-      add_panel(left, d(t.rows), d(p_.k_blocks() * p_.k0()), d(t.unit_rows * t.unit_columns), left_es_,
-                left_rate, lanes);
+      add_panel(left, d(t.rows), d(p_.part_blocks() * p_.k0()), d(t.unit_rows * t.unit_columns), left_es_,
+                left_rate, lanes, d(p_.left_parts));
     }
     const double turns_m = d(t.turns_batch * t.turns_group * t.turns_m), inner = d(t.turns_c * t.turns_n);
     for (uint32_t i = 0; i < REGIE_TILE_PIPES; ++i) tile[i] = left[i] / (t.streamed ? 1 : inner);
     const double kb = d(p_.k_blocks()), m1 = d(t.padded_rows / 16), n1 = d(t.columns);
-    const double parts = d(p_.parts()), right_memory = kb * n1 * parts * kFractal;
+    const double parts = d(p_.right_parts()), right_memory = kb * n1 * parts * kFractal;
     if (!p_.constant_b)
       add_panel(tile, n1 * 16, kb * 16, d(t.right_unit_rows * t.right_unit_columns), right_es_, read, lanes);
     else if (!t.resident)
@@ -349,8 +366,9 @@ class Search {
     else if (!p_.convolution)
       pass(1);
     else if (!p_.result_blocked)
-      pass(2);
+      pass(p_.split_sums ? 9 : 2);
     if (p_.epilogue.bias_operand != REGIE_NONE && p_.convolution) pass(1);
+    if (p_.epilogue.scaled) pass(p_.turned() && !p_.split_sums ? 2 : 1);
     if (es_ == 2) pass(1);
     if (p_.epilogue.residual_operand != REGIE_NONE) {
       pass(residual_es_ == 2 ? 2 : 1);
@@ -388,14 +406,15 @@ class Search {
   }
 
   void add_panel(PipeCycles& to, double rows, double columns, double unit, int64_t es, double read,
-                 double lanes) const {
+                 double lanes, double parts = 1) const {
     const auto& h = chip_.hardware;
     const double units = std::max(1.0, rows * columns / unit),
                  bytes = rows * columns * static_cast<double>(es);
     to[REGIE_TILE_LOAD] += units * (h.load_start + 2 * h.flag_cycles) + bytes / read;
-    to[REGIE_TILE_VECTOR] += units * (h.vector_start + 4 * h.flag_cycles) + bytes / lanes;
-    to[REGIE_TILE_STORE] += units * (h.store_start + 4 * h.flag_cycles) +
-                            rows * columns * static_cast<double>(p_.lane()) / h.ub_to_l1;
+    const double passes = 1 + 3 * (parts - 1);
+    to[REGIE_TILE_VECTOR] += units * (passes * h.vector_start + 4 * h.flag_cycles) + passes * bytes / lanes;
+    to[REGIE_TILE_STORE] += units * (parts * h.store_start + 4 * h.flag_cycles) +
+                            parts * rows * columns * static_cast<double>(p_.lane()) / h.ub_to_l1;
   }
 
   void too_big(const char* where, int64_t bytes, int64_t size) {
@@ -417,8 +436,11 @@ class Search {
 
 }  // namespace
 
-int64_t CubeProblem::k_blocks() const {
-  return convolution ? up(in_group, k0()) * kernel_h * kernel_w : up(k, k0());
+int64_t CubeProblem::part_blocks() const {
+  if (convolution) return up(in_group, k0()) * kernel_h * kernel_w;
+  const int64_t blocks = up(k, k0());
+  // Parts that may have to come in chunks have a length that chunks divide.
+  return left_parts == 2 && blocks > 64 ? round_up(blocks, 16) : blocks;
 }
 int64_t CubeProblem::n_blocks() const { return convolution ? up(out_group, 16) : up(n, 16); }
 

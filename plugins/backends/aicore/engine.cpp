@@ -19,10 +19,27 @@ struct regie_engine {
       : host(h),
         chip(regie::sdk::read_accelerator(
             "aicore", params, kOwnKeys,
-            [this](std::string_view key, std::string_view text) { return read(key, text); })) {}
-  // What is rounded to halves between tasks (formats.h).
+            [this](std::string_view key, std::string_view text) { return read(key, text); })) {
+    chip.two_halves = two_halves;
+    if (!two_halves) return;
+    if (rounding_given && rounding != aicore::Rounding::kNothing)
+      throw Failure(
+          REGIE_INVALID_INPUT,
+          "aicore: parameter 'operands' is f16x2, which what lies between tasks as halves has no use for: "
+          "'between_tasks' must be f32, or left out");
+    rounding = aicore::Rounding::kNothing;
+  }
+  // What is rounded to halves: between tasks (formats.h), and on the way into the cube (chip.h).
   bool read(std::string_view key, std::string_view text) {
+    if (key == kOwnKeys[1]) {
+      if (text != "f16" && text != "f16x2")
+        throw Failure(REGIE_INVALID_INPUT,
+                      "aicore: parameter 'operands' is f16 or f16x2, not '" + std::string(text) + "'");
+      two_halves = text == "f16x2";
+      return true;
+    }
     if (key != kOwnKeys[0]) return false;
+    rounding_given = true;
     if (text == "f32")
       rounding = aicore::Rounding::kNothing;
     else if (text == "f16-where-exact")
@@ -38,9 +55,11 @@ struct regie_engine {
               std::string(text) + "'");
     return true;
   }
-  static constexpr std::string_view kOwnKeys[] = {"between_tasks"};
+  static constexpr std::string_view kOwnKeys[] = {"between_tasks", "operands"};
   const regie_host* host;
-  aicore::Rounding rounding = aicore::Rounding::kShared;  // before `chip`, which reads it
+  // Before `chip`, which reads them.
+  aicore::Rounding rounding = aicore::Rounding::kShared;
+  bool rounding_given = false, two_halves = false;
   aicore::Chip chip;
   aicore::PlanCache plans;
   aicore::Verdicts verdicts;

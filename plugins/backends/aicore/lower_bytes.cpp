@@ -143,7 +143,7 @@ Lowered lower_bytes(const Request& r) {
   } else {
     read_matrices(r, x, w, y, p);
   }
-  const int64_t columns = p.columns_in_all();
+  const int64_t columns = p.result_columns();
   ByteEpilogue& e = p.bytes;
   ByteColumns c;
   c.weight_zeros = read.zeros(at.w_zero, columns, "the weights' zero point");

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cube_factors.h"
 #include "lower.h"
 
 namespace aicore {
@@ -44,6 +45,9 @@ std::vector<int64_t> key_of(const CubeProblem& p) {
                            p.pad_top,
                            p.pad_left,
                            p.model_groups,
+                           p.left_parts,
+                           p.split_sums,
+                           e.scaled,
                            e.bias_operand,
                            static_cast<int64_t>(e.bias_count),
                            e.residual_operand,
@@ -73,18 +77,26 @@ void check_elements(const Request& r, std::initializer_list<const regie_tensor*>
     if (t && !is_float(t->elem)) refuse("elements other than f32 and f16");
 }
 
-Lowered finish(const Request& r, const CubeProblem& p, std::string name, const regie_tensor& right) {
+Lowered finish(const Request& r, CubeProblem p, std::string name, const regie_tensor& right) {
+  p.epilogue.scaled = p.constant_b && has_factors(p, right);
+  if (r.chip.two_halves) {
+    if (p.constant_b && !p.transposed_a && p.bytes_of(p.left_elem) == 4) p.left_parts = 2;
+    p.split_sums = p.turned();
+  }
   const CubePlan plan = plan_once(r, p);
   Lowered out;
   out.name = std::move(name) + " " + std::to_string(plan.rows) + "x" + std::to_string(plan.columns * 16) +
              " on " + std::to_string(plan.cores()) + (plan.cores() == 1 ? " core" : " cores");
+  if (p.left_parts == 2) out.name += ", in two halves";
   if (plan.streamed) out.name += ", " + std::to_string(plan.chunks) + " chunks";
   out.cycles = plan.cycles;
   out.write = [p, plan, chip = r.chip, &right] {
     Written w;
     uint64_t right_bytes = right.bytes;
     if (p.constant_b) {
-      PackedWeight packed{1, pack_weights(p, plan, right), "opaque:aicore:fractal_z-f16"};
+      PackedWeight packed{
+          1, pack_weights(p, plan, right),
+          p.epilogue.scaled ? "opaque:aicore:fractal_z-f16-factors" : "opaque:aicore:fractal_z-f16"};
       right_bytes = packed.bytes.size();
       w.weights.push_back(std::move(packed));
     } else {

@@ -58,9 +58,9 @@ int64_t parts_of(const CubeProblem& p, const regie_tensor& w, const ByteColumns&
 
 std::string pack_bytes(const CubeProblem& p, const CubePlan& t, const regie_tensor& w,
                        const ByteColumns& columns) {
-  const int64_t kb = p.k_blocks(), parts = p.parts();
+  const int64_t kb = p.k_blocks(), parts = p.right_parts();
   std::string out(static_cast<size_t>(p.groups * kb * t.n_tiles * t.columns * parts * kFractal), '\0');
-  std::vector<int32_t> sums(static_cast<size_t>(p.columns_in_all()), 0);
+  std::vector<int32_t> sums(static_cast<size_t>(p.result_columns()), 0);
   each_weight(p, w, columns, [&](int64_t n, int64_t group, int64_t k, int32_t value) {
     sums[static_cast<size_t>(n)] += value;
     const int64_t column = p.convolution ? n - group * p.out_group : n, block = column / 16;
