@@ -469,5 +469,40 @@ TEST(Aicore, MaximaAndMovesOfBytes) {
   tally.finish("maxima and moves of bytes");
 }
 
+std::string reason(Node& node) {
+  try {
+    return "done by " + node.lower(chip_of_target("ascend910a-sim")).name;
+  } catch (const regie::sdk::Failure& f) {
+    EXPECT_EQ(f.code, REGIE_UNSUPPORTED);
+    return f.message;
+  }
+}
+
+TEST(AicoreRefuses, ProductsOfBytesThatItHasNot) {
+  Random random(3);
+  const Array a = random_bytes(random, {4, 8}, REGIE_U8), b = random_bytes(random, {8, 5}, REGIE_I8),
+              x = random_bytes(random, {1, 4, 6, 6}, REGIE_U8),
+              w = random_bytes(random, {8, 4, 3, 3}, REGIE_I8), each = random_bytes(random, {4}, REGIE_U8);
+  Node computed("MatMulInteger");
+  computed.operand(a, false, REGIE_U8).operand(b, false, REGIE_I8).result({4, 5}, REGIE_I32);
+  EXPECT_EQ(reason(computed), "its right matrix is computed: products of bytes have constant weights");
+  Node several("MatMulInteger");
+  several.operand(a, false, REGIE_U8)
+      .operand(b, true, REGIE_I8)
+      .operand(each, false, REGIE_U8)
+      .result({4, 5}, REGIE_I32);
+  EXPECT_EQ(reason(several), "the input has more than one zero point");
+  Node late("ConvInteger");
+  late.operand(x, false, REGIE_U8)
+      .operand(w, true, REGIE_I8)
+      .operand(one(3), false, REGIE_U8)
+      .result({1, 8, 4, 4}, REGIE_I32);
+  EXPECT_EQ(reason(late), "the input's zero point, which is also its padding, is known at run time only");
+  Node sum("Add");
+  sum.operand(a, false, REGIE_U8).operand(a, false, REGIE_U8).result({4, 8}, REGIE_U8);
+  EXPECT_NE(reason(sum).find("Add to elements that are neither f32 nor f16"), std::string::npos)
+      << reason(sum);
+}
+
 }  // namespace
 }  // namespace aicore::test

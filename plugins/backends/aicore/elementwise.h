@@ -2,6 +2,7 @@
 // the merged walk over the result.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "lower.h"
@@ -19,11 +20,20 @@ struct Step {
   std::vector<Location> in;
   Location out;
   std::vector<uint32_t> temporaries;
+  // A quantisation whose bytes nobody in the code reads again: they are made without a stay in a register.
+  bool to_bytes = false;
 };
 struct Code {
   std::vector<Step> steps;
   uint32_t registers = 0;
   std::vector<uint32_t> operands;  // that are read from memory
+  // Of operands of bytes: a zero point that is taken off before anything reads them.
+  std::vector<std::pair<uint32_t, float>> zeros = {};
+  float zero_of(uint32_t operand) const {
+    for (const auto& [o, zero] : zeros)
+      if (o == operand) return zero;
+    return 0;
+  }
   double slow = 0, quick = 0;
 };
 

@@ -238,6 +238,8 @@ Program Writer::write() const {
         const Expr there = full(o) ? count : st.back() ? Expr(t_.pitch) : Expr(row_stride(st) ? t_.rows : 1);
         b.cast(operand_elem_[o] == REGIE_U8 ? REGIE_TILE_U8 : REGIE_TILE_S8, REGIE_TILE_F16, REGIE_TILE_RINT,
                half, at, there);
+        if (const float zero = code_.zero_of(o); zero != 0)
+          b.binary_scalar(REGIE_TILE_ADD, REGIE_TILE_F16, half, half, scalar(-zero), there);
         at = half;
         size = 2;
       }
@@ -278,6 +280,7 @@ Program Writer::write() const {
           return registers[l.number];
       }
     };
+    std::vector<bool> made(result_elem_.size(), false);  // lie as bytes already
     for (const Step& step : code_.steps) {
       VectorStep v = step.vector;
       for (size_t i = 0; i < v.in.size(); ++i)
@@ -285,13 +288,28 @@ Program Writer::write() const {
                                                          : Source{location(step.in[i]), std::nullopt};
       std::vector<Expr> temporaries;
       for (uint32_t t : step.temporaries) temporaries.emplace_back(registers[t]);
-      emit_vector(b, v, location(step.out), temporaries, count);
+      if (!step.to_bytes) {
+        emit_vector(b, v, location(step.out), temporaries, count);
+        continue;
+      }
+      const uint32_t i = step.out.number;
+      const Place whole = ub(rounded_at[i]), half = ub(narrow_at[i]);
+      VectorStep quotient{find_vector_op("Div"), 0, 0, {v.in[0], v.in[1]}};
+      emit_vector(b, quotient, rounded_at[i], {}, count);
+      b.cast(REGIE_TILE_F32, REGIE_TILE_S32, REGIE_TILE_RINT, whole, whole, count);
+      // Whole numbers up to 2048 are halves; what is larger is beyond the type's bounds, and stays there.
+      b.cast(REGIE_TILE_S32, REGIE_TILE_F16, REGIE_TILE_RINT, half, whole, count);
+      if (*v.in[2].constant != 0)
+        b.binary_scalar(REGIE_TILE_ADD, REGIE_TILE_F16, half, half, scalar(*v.in[2].constant), count);
+      b.cast(REGIE_TILE_F16, result_elem_[i] == REGIE_U8 ? REGIE_TILE_U8 : REGIE_TILE_S8, REGIE_TILE_RINT,
+             ub(s * slot_bytes(result_elem_[i]) + result_at[i]), half, count);
+      made[i] = true;
     }
     for (uint32_t i = 0; i < result_elem_.size(); ++i)
       if (result_elem_[i] == REGIE_F16)
         b.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(s * (e * 2) + result_at[i]),
                ub(rounded_at[i]), count);
-      else if (is_byte(result_elem_[i])) {  // whole numbers within their bounds already
+      else if (is_byte(result_elem_[i]) && !made[i]) {  // whole numbers within their bounds already
         const Place whole = ub(rounded_at[i]), half = ub(narrow_at[i]);
         b.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, half, whole, count);
         b.cast(REGIE_TILE_F16, result_elem_[i] == REGIE_U8 ? REGIE_TILE_U8 : REGIE_TILE_S8, REGIE_TILE_RINT,
