@@ -77,6 +77,7 @@ class Node {
     std::vector<uint32_t> operands, values;  // by number, by id
     uint32_t result = 0;
   };
+  static bool padding_is_zero(const Value& v);
   void build();
   Request request(const Chip& chip);
   regie_attr& add(const char* name, uint32_t kind);

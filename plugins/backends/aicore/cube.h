@@ -59,6 +59,9 @@ struct CubeProblem {
   int64_t k_blocks() const;  // of 16, of one group
   int64_t n_blocks() const;
   int64_t left_blocks() const { return up(in_group, 16); }
+  // Channels as they lie: the last block of a blocked tensor is filled up with zeros.
+  int64_t lanes_in() const { return left_blocked ? round_up(channels, 16) : channels; }
+  int64_t lanes_out() const { return result_blocked ? round_up(out_channels, 16) : out_channels; }
   // Are there blocks of 16 channels that the input does not fill?
   bool misses_channels() const { return groups * left_blocks() * 16 != channels; }
 };

@@ -94,6 +94,7 @@ class Emitter {
     int64_t row = 0;                     // bytes from run to run in UB, for an element of one byte
   };
   Part part(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, int64_t es) const;
+  void fill_up(const Turn& turn, const Expr& n, const Expr& r, const Expr& result);
   void round(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot,
              const Expr& out);
 

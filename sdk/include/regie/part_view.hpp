@@ -37,6 +37,8 @@ inline bool has_pieces(const regie_type& t, int64_t axis) {
     const bool blocked = (t.format & 0xffff) == REGIE_FORMAT_NC1HWC0 && !(t.format & REGIE_FORMAT_OPAQUE_BIT);
     if (!blocked || axis != 1 || block == 0 || t.dims[1] % block != 0) return false;
   }
+  for (int32_t i = 0; i < t.rank; ++i)
+    if (laid_dim(t, i) != t.dims[i]) return false;
   for (int64_t i = 0; i < axis; ++i)
     if (t.dims[i] != 1) return false;
   return true;
