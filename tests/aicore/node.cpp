@@ -54,11 +54,16 @@ int64_t place_of(int64_t i, const std::vector<int64_t>& dims, regie_format forma
   int64_t map = 1;
   for (size_t d = 2; d < dims.size(); ++d) map *= dims[d];
   const int64_t position = i % map, c = i / map % dims[1], n = i / map / dims[1];
-  return ((n * (dims[1] / 16) + c / 16) * map + position) * 16 + c % 16;
+  return ((n * ((dims[1] + 15) / 16) + c / 16) * map + position) * 16 + c % 16;
 }
+// How many elements lie there: channels beyond the last one fill its block up.
+int64_t laid(const std::vector<int64_t>& dims, regie_format format) {
+  return is_blocked(format) ? product(dims) / dims[1] * ((dims[1] + 15) / 16 * 16) : product(dims);
+}
+// As they are to be by docs/aicore.md, zeros.
 std::vector<double> in_format(const std::vector<double>& values, const std::vector<int64_t>& dims,
                               regie_format format) {
-  std::vector<double> out(values.size());
+  std::vector<double> out(static_cast<size_t>(laid(dims, format)));
   for (size_t i = 0; i < values.size(); ++i)
     out[static_cast<size_t>(place_of(static_cast<int64_t>(i), dims, format))] = values[i];
   return out;
@@ -112,7 +117,7 @@ Node& Node::operand_in(regie_format format) {
 Node& Node::result_in(regie_format format) {
   Value& v = results_.back();
   v.format = format;
-  v.bytes.resize(static_cast<size_t>(product(v.dims)) * static_cast<size_t>(size_of(v.stored())));
+  v.bytes.resize(static_cast<size_t>(laid(v.dims, format) * size_of(v.stored())), '\x7f');
   return *this;
 }
 Node& Node::integers(std::vector<int64_t> values) {
@@ -321,7 +326,7 @@ void Node::take(uint32_t option) {
     if (w.option == option) set(w.is_result ? results_[w.index] : operands_[w.index], w.format);
   for (Value& v : results_)
     if (!v.bytes.empty())
-      v.bytes.assign(static_cast<size_t>(product(v.dims)) * static_cast<size_t>(size_of(v.stored())), '\x7f');
+      v.bytes.assign(static_cast<size_t>(laid(v.dims, v.format) * size_of(v.stored())), '\x7f');
 }
 
 std::optional<std::vector<double>> Node::run(const Chip& chip) {
@@ -376,7 +381,19 @@ std::optional<std::vector<double>> Node::run(const Chip& chip) {
         1 / (missed / chip.read_rate(w.program.cores) + (1 - missed) / chip.hardware.l2_read);
   }
   cycles = task->run(buffers).cycles;
+  for (const Value& v : results_)
+    if (v.present && !v.bytes.empty() && !padding_is_zero(v))
+      ADD_FAILURE() << name << ": its padding is not zero";
   return value_of(0);
+}
+
+// Every byte that no element lies on.
+bool Node::padding_is_zero(const Value& v) {
+  const auto size = static_cast<size_t>(size_of(v.stored()));
+  std::vector<char> rest = v.bytes;
+  for (int64_t i = 0; i < product(v.dims); ++i)
+    std::memset(rest.data() + static_cast<size_t>(place_of(i, v.dims, v.format)) * size, 0, size);
+  return std::all_of(rest.begin(), rest.end(), [](char c) { return c == 0; });
 }
 
 std::vector<double> Node::value_of(size_t result) const {

@@ -82,6 +82,7 @@ class Node {
     uint32_t result = 0;
     regie_elem elem = REGIE_ELEM_UNKNOWN;  // of its value; else the node's
   };
+  static bool padding_is_zero(const Value& v);
   void build();
   Request request(const Chip& chip);
   regie_attr& add(const char* name, uint32_t kind);

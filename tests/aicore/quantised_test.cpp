@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <sstream>
 
 #include "node.h"
@@ -467,6 +469,44 @@ TEST(Aicore, MaximaAndMovesOfBytes) {
     tally.check(node, chip, judge);
   });
   tally.finish("maxima and moves of bytes");
+}
+
+// Over layers of ResNet-50: within a factor of two of the machine's each, and near one in all.
+TEST(Aicore, PredictedTimesOfBytesAreNearTheMachines) {
+  struct Layer {
+    int64_t in, out, size, kernel, stride;
+  };
+  const Layer layers[] = {{3, 64, 224, 7, 2},    {64, 64, 56, 1, 1},    {64, 64, 56, 3, 1},
+                          {64, 256, 56, 1, 1},   {256, 128, 56, 1, 1},  {128, 128, 56, 3, 2},
+                          {128, 512, 28, 1, 1},  {512, 256, 28, 1, 1},  {256, 256, 14, 3, 1},
+                          {256, 1024, 14, 1, 1}, {1024, 512, 14, 1, 1}, {512, 512, 7, 3, 1},
+                          {512, 2048, 7, 1, 1},  {2048, 512, 7, 1, 1}};
+  const Chip chip = chip_of_target("ascend910a-sim");
+  Random random(11);
+  double logs = 0;
+  for (const Layer& l : layers) {
+    const int64_t pad = l.kernel / 2, out = (l.size + 2 * pad - l.kernel) / l.stride + 1;
+    Node node("regie.QConv");
+    node.operand(random_bytes(random, {1, l.in, l.size, l.size}, REGIE_U8), false, REGIE_U8);
+    node.operand(one(0.05), true, REGIE_F32).operand(one(7), true, REGIE_U8);
+    node.operand(random_bytes(random, {l.out, l.in, l.kernel, l.kernel}, REGIE_I8), true, REGIE_I8);
+    node.operand(random_scales(random, l.out, 0.01), true, REGIE_F32).absent().absent();
+    node.operand(one(0.5), true, REGIE_F32)
+        .operand(one(3), true, REGIE_U8)
+        .result({1, l.out, out, out}, REGIE_U8);
+    node.attr("pads", {pad, pad, pad, pad}).attr("strides", {l.stride, l.stride});
+    ASSERT_TRUE(node.run(chip));
+    const double ratio = node.predicted / node.cycles;
+    if (std::getenv("REGIE_AICORE_PRINT"))
+      std::printf("%5ld %5ld %4ld %ld %ld %-48s predicted %8.0f machine %8.0f ratio %.2f\n", l.in, l.out,
+                  l.size, l.kernel, l.stride, node.name.c_str(), node.predicted, node.cycles, ratio);
+    EXPECT_GT(ratio, 0.5) << node.name;
+    EXPECT_LT(ratio, 2.0) << node.name;
+    logs += std::log(ratio);
+  }
+  const double mean = std::exp(logs / static_cast<double>(std::size(layers)));
+  EXPECT_GT(mean, 0.8);
+  EXPECT_LT(mean, 1.25);
 }
 
 std::string reason(Node& node) {

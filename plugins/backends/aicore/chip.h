@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "regie/accelerator.hpp"
 #include "regie/c/view.h"
@@ -53,6 +54,13 @@ struct PipeCycles {
 
 // `turns` turns of which neighbours overlap.
 double overlapped(const PipeCycles& turn, double turns);
+
+// Loops shared out between cores: `parts` of a loop, of `turns` each; the last may have fewer.
+struct Share {
+  int64_t parts = 1, turns = 1;
+};
+// At most `cores` parts in all, such that the turns of one core are as few as they can be.
+std::vector<Share> spread(const std::vector<int64_t>& sizes, int64_t cores);
 
 // A working set that does not fit a buffer, with the figures.
 struct Overflow : regie::sdk::Failure {

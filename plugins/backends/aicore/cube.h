@@ -93,6 +93,9 @@ struct CubeProblem {
   int64_t k_blocks() const { return left_parts * part_blocks(); }
   int64_t n_blocks() const;
   int64_t left_blocks() const { return up(in_group, k0()); }
+  // Channels as they lie: the last block of a blocked tensor is filled up with zeros.
+  int64_t lanes_in() const { return left_blocked ? round_up(channels, k0()) : channels; }
+  int64_t lanes_out() const { return result_blocked ? round_up(out_channels, 16) : out_channels; }
   // Sums go from positions x channels to channels x positions on their way out.
   bool turned() const { return convolution && !result_blocked; }
   int64_t result_columns() const { return convolution ? out_channels : n; }

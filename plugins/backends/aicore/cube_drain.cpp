@@ -27,13 +27,13 @@ Emitter::Part Emitter::part(const Turn& turn, const Expr& c, const Expr& n, cons
     const Expr position = row_tile(turn) * (t_.out_rows * p_.out_width) + c * t_.rows;
     // A position of a row-major plane is an element, one of a blocked plane 16.
     const int64_t one = p_.result_blocked ? 16 : 1, most = t_.rows * one * es;
-    x.offset = ((batch(turn) * p_.out_channels + channel) * map + position * one) * es;
+    x.offset = ((batch(turn) * p_.lanes_out() + channel) * map + position * one) * es;
     x.run = t_.turns_c > 1 ? clamp(0, most, (Expr(p_.out_height) - row_tile(turn)) * most)
                            : clamp(0, most, Expr(map * one * es) - position * (one * es));
     if (p_.result_blocked) {
       const Expr block = (p_.groups == 1 ? Expr(0) : group(turn) * (p_.out_group / 16)) +
                          column_tile(n) * t_.columns + r * t_.drained;
-      x.runs = clamp(0, t_.drained, Expr(p_.out_channels / 16) - block);
+      x.runs = clamp(0, t_.drained, Expr(p_.lanes_out() / 16) - block);
     } else {
       x.runs = clamp(0, t_.drained * 16, Expr(p_.out_channels) - channel);
     }
@@ -73,6 +73,19 @@ void Emitter::turn_sums_twice(int64_t count) {
   turn_sums(t_.ub_drain, straight);
   widen(t_.ub_sum, t_.ub_turned);
   widen(t_.ub_turned, t_.ub_drain);
+}
+
+// Lanes beyond the last channel are zeros: what lies there is that of zero weights, an epilogue on top.
+void Emitter::fill_up(const Turn& turn, const Expr& n, const Expr& r, const Expr& result) {
+  const int64_t m = t_.padded_rows, last = p_.lanes_out() / 16 - 1, valid = p_.out_channels % 16;
+  const Expr block = (p_.groups == 1 ? Expr(0) : group(turn) * (p_.out_group / 16)) +
+                     column_tile(n) * t_.columns + r * t_.drained;
+  auto fill = [&] {
+    b_.fill(ub(result + (Expr(last) - block) * (m * 16 * es_) + valid * es_),
+            es_ == 2 ? REGIE_TILE_F16 : REGIE_TILE_F32, 0, 16 - valid, {m, 16 * es_});
+  };
+  b_.loop(clamp(0, 1, block - Expr(last - t_.drained)),
+          [&](const Expr&) { b_.loop(clamp(0, 1, Expr(last + 1) - block), [&](const Expr&) { fill(); }); });
 }
 
 void Emitter::round(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot,
@@ -181,6 +194,7 @@ void Emitter::round(const Turn& turn, const Expr& c, const Expr& n, const Expr& 
     b_.unary(REGIE_TILE_COPY, REGIE_TILE_F32, ub(result), ub(value), count);
   else
     steps.back()(result);
+  if (p_.result_blocked && p_.out_channels % 16) fill_up(turn, n, r, result);
   results_->end_write(out);
   results_->begin_read(out);
   b_.copy(gm(result_, x.offset), ub(result), x.run, {x.runs, x.pitch, x.row * es_});

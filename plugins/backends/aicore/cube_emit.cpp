@@ -318,8 +318,8 @@ Program cube_program(const CubeProblem& p, const CubePlan& plan, const Chip& chi
   const int64_t left_es = p.bytes_of(p.left_elem);
   uint64_t left = 0, result = 0;  // bytes, elements
   if (p.convolution) {
-    left = static_cast<uint64_t>(p.batch * p.channels * p.height * p.width * left_es);
-    result = static_cast<uint64_t>(p.batch * p.out_channels * p.out_height * p.out_width);
+    left = static_cast<uint64_t>(p.batch * p.lanes_in() * p.height * p.width * left_es);
+    result = static_cast<uint64_t>(p.batch * p.lanes_out() * p.out_height * p.out_width);
   } else {
     left = static_cast<uint64_t>((p.a_batched ? p.batch : 1) * p.m * p.k * left_es);
     result = static_cast<uint64_t>(p.batch * p.m * p.n);

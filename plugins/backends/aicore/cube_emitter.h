@@ -117,6 +117,7 @@ class Emitter {
   Part part(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, int64_t es) const;
   void turn_sums(int64_t to, int64_t from);
   void turn_sums_twice(int64_t count);
+  void fill_up(const Turn& turn, const Expr& n, const Expr& r, const Expr& result);
   void round(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot,
              const Expr& out);
 

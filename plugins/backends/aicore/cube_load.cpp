@@ -72,7 +72,7 @@ void Emitter::load_directly(const Turn& turn, const Expr& slot, const Expr& chun
   const Expr channel = p_.groups == 1 ? Expr(0) : group(turn) * p_.in_group;
   window(row_tile(turn), [&](const Window& w) {
     const Expr from =
-        ((batch(turn) * p_.channels + channel) * map + w.first * (p_.width * p_.k0())) * p_.lane();
+        ((batch(turn) * p_.lanes_in() + channel) * map + w.first * (p_.width * p_.k0())) * p_.lane();
     b_.copy(l1(to), gm(left_, from), t_.window * p_.width * kBlock,
             {p_.left_blocks(), t_.plane, map * kBlock});
   });
@@ -102,7 +102,7 @@ void Emitter::load_map(const Turn& turn, const Expr& slot) {
     unit_->begin_write(s);
     window(row_tile(turn), [&](const Window& w) {
       const Expr from =
-          (batch(turn) * p_.channels + channel) * (map * es) + (w.first * p_.width + chunk * P) * one;
+          (batch(turn) * p_.lanes_in() + channel) * (map * es) + (w.first * p_.width + chunk * P) * one;
       const Place to = ub(s * (channels * P * es) + t_.ub_load);
       if (p_.left_blocked)
         b_.copy(to, gm(left_, from), bytes,

@@ -1,6 +1,7 @@
 // Which tiles: all that fit the buffers are weighed by the model of time, the quickest is taken (the first of
 // equals).
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "channel.h"
@@ -228,8 +229,9 @@ class Search {
     t.l1_left = l1.take(t.left_slots * t.left_bytes);
     t.l1_right = l1.take((t.resident ? 1 : 2) * t.right_bytes);
     if (!l1.fits()) return too_big("L1", l1.used(), chip_.sizes.l1);
-    for (int64_t drained : {4, 2, 1}) {
-      if (t.columns % drained) continue;
+    for (int64_t drained : {16, 8, 4, 2, 1}) {
+      // Bytes leave room for more, and their way out has more instructions to start.
+      if (t.columns % drained || (drained > 4 && !p_.of_bytes())) continue;
       t.drained = drained;
       if (place_ub(t)) {
         t.cycles = cycles(t);
@@ -324,7 +326,8 @@ class Search {
     } else if (p_.convolution) {
       const double units = d(up(p_.left_blocks(), t.unit_blocks) * t.pixel_chunks),
                    elements = d(p_.k0() * t.pixels * t.unit_blocks);
-      left[REGIE_TILE_LOAD] = units * (load_start + elements * d(left_es_) / left_rate);
+      left[REGIE_TILE_LOAD] =
+          units * (load_start + (p_.of_bytes() ? load_bytes(t) : elements * d(left_es_)) / left_rate);
       double starts = p_.left_blocked ? 1 : 3, bytes = p_.left_blocked || left_es_ == 2 ? 4 : 8;
       if (p_.left_parts == 2) {  // widened, subtracted, rounded, and turned as well
         starts += p_.left_blocked ? 3 : 4;
@@ -361,9 +364,11 @@ class Search {
       vector += passes * q * 4 / lanes;
       starts += passes;
     };
-    if (p_.of_bytes())
-      bytes_out(pass);
-    else if (!p_.convolution)
+    if (p_.of_bytes()) {
+      const auto [passes, instructions] = bytes_out();
+      vector += passes * q * 4 / lanes;
+      starts += instructions;
+    } else if (!p_.convolution)
       pass(1);
     else if (!p_.result_blocked)
       pass(p_.split_sums ? 9 : 2);
@@ -377,7 +382,7 @@ class Search {
     vector += activation_ * q * 4 / lanes;
     tile[REGIE_TILE_VECTOR] +=
         vector + rounds * ((starts + activation_instructions_) * h.vector_start + 4 * flag);
-    tile[REGIE_TILE_STORE] += rounds * store_start + q * d(es_) / write;
+    tile[REGIE_TILE_STORE] += rounds * store_start + (p_.of_bytes() ? store_bytes(t) : q * d(es_)) / write;
     double all = overlapped(tile, turns_m * inner) + h.l2_latency;
     if (t.streamed) {
       // Chunks overlap, so a tile fills with one of them; in UB the way in of the next tile waits for the way
@@ -391,18 +396,42 @@ class Search {
     return all;
   }
 
-  // Passes over the sums of a product of bytes, in passes of four bytes an element.
-  template <class Pass>
-  void bytes_out(Pass pass) const {
-    const bool turned = p_.convolution && !p_.result_blocked;
-    pass(static_cast<double>(p_.bytes.tables()));
-    if (p_.elem != REGIE_I32) pass(1);
-    if (es_ == 4) return pass(turned ? 2 : 1);
-    if (p_.bytes.divisor != 0) pass(chip_.hardware.slow_passes);
-    const int64_t bounds = int64_t{p_.bytes.zero != 0} +
-                           int64_t{p_.bytes.low > (p_.elem == REGIE_I8 ? -128 : 0)} +
-                           int64_t{p_.bytes.high < (p_.elem == REGIE_I8 ? 127 : 255)};
-    pass(2.5 + 0.5 * static_cast<double>(bounds) + (turned ? 1 : 0));
+  // What is done to the sums of a product of bytes: passes of four bytes an element, and instructions.
+  std::pair<double, double> bytes_out() const {
+    const auto tables = static_cast<double>(p_.bytes.tables());
+    double passes = tables, instructions = tables;
+    auto add = [&](double more, double count = 1) {
+      passes += more;
+      instructions += count;
+    };
+    if (p_.elem != REGIE_I32) add(1);
+    if (es_ == 4) {
+      p_.turned() ? add(2, 2) : add(1);
+      return {passes, instructions};
+    }
+    if (p_.bytes.divisor != 0) add(chip_.hardware.slow_passes);
+    add(2, 2);  // to whole numbers, to halves
+    const bool is_signed = p_.elem == REGIE_I8;
+    for (bool used :
+         {p_.bytes.zero != 0, p_.bytes.low > (is_signed ? -128 : 0), p_.bytes.high < (is_signed ? 127 : 255)})
+      if (used) add(0.5);
+    if (p_.turned()) add(1);
+    add(0.5);
+    return {passes, instructions};
+  }
+
+  // Bytes of runs as memory moves them: in blocks, of which a run off the grid has one more.
+  static double in_blocks(int64_t runs, int64_t bytes, int64_t pitch) {
+    return static_cast<double>(runs *
+                               (round_up(bytes, kBlock) + (bytes % kBlock || pitch % kBlock ? kBlock : 0)));
+  }
+  double load_bytes(const CubePlan& t) const {  // of a unit of a map of bytes
+    return in_blocks(p_.k0() * t.unit_blocks, std::min(t.pixels, t.window * p_.width), p_.height * p_.width);
+  }
+  double store_bytes(const CubePlan& t) const {  // of a tile of a product of bytes
+    if (!p_.convolution) return in_blocks(t.rows * (t.columns / t.drained), t.drained * 16 * es_, p_.n * es_);
+    const int64_t one = (p_.result_blocked ? 16 : 1) * es_, map = p_.out_height * p_.out_width;
+    return in_blocks(p_.result_blocked ? t.columns : t.columns * 16, t.rows * one, map * one);
   }
 
   void add_panel(PipeCycles& to, double rows, double columns, double unit, int64_t es, double read,

@@ -19,23 +19,32 @@ struct Tiling {
   int64_t rows = 1, columns = 1, pitch = 1;  // of a tile
   int64_t part_rows = 1, part_columns = 1;   // cores
   int64_t turns_rows = 1, turns_columns = 1;
-  bool flat = false;  // one row: counts are cut exactly
+  std::vector<Share> outer = {};  // of the dimensions before rows and columns
+  bool flat = false;              // one row: counts are cut exactly
   int64_t elements() const { return rows * pitch; }
+  int64_t part_outer() const {
+    int64_t n = 1;
+    for (const Share& s : outer) n *= s.parts;
+    return n;
+  }
+  int64_t cores() const { return part_outer() * part_rows * part_columns; }
 };
 
 class Writer {
  public:
   Writer(const Request& r, Code code, Shape shape)
       : chip_(r.chip), code_(std::move(code)), shape_(std::move(shape)) {
-    for (const regie_tensor& t : r.operands) {
+    auto bytes = [](const regie_tensor& t, regie_format f) {
+      return static_cast<uint64_t>(laid_count(regie::sdk::dims_of(t), f) * size_of(t.elem));
+    };
+    for (size_t i = 0; i < r.operands.size(); ++i) {
+      const regie_tensor& t = r.operands[i];
       operand_elem_.push_back(t.elem);
-      operand_bytes_.push_back(t.elem == REGIE_ELEM_UNKNOWN
-                                   ? 0
-                                   : static_cast<uint64_t>(regie::sdk::count_of(t) * size_of(t.elem)));
+      operand_bytes_.push_back(t.elem == REGIE_ELEM_UNKNOWN ? 0 : bytes(t, r.operand_format(i)));
     }
-    for (const regie_tensor& t : r.results) {
-      result_elem_.push_back(t.elem);
-      result_bytes_.push_back(static_cast<uint64_t>(regie::sdk::count_of(t) * size_of(t.elem)));
+    for (size_t i = 0; i < r.results.size(); ++i) {
+      result_elem_.push_back(r.results[i].elem);
+      result_bytes_.push_back(bytes(r.results[i], r.result_format(i)));
     }
     tile();
   }
@@ -44,7 +53,7 @@ class Writer {
     const auto& h = chip_.hardware;
     const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency,
                  e = static_cast<double>(t_.elements());
-    const int64_t running = t_.part_rows * t_.part_columns;
+    const int64_t running = t_.cores();
     double all = 0;
     for (uint32_t o : code_.operands) all += static_cast<double>(operand_bytes_[o]);
     for (uint64_t b : result_bytes_) all += static_cast<double>(b);
@@ -68,7 +77,7 @@ class Writer {
     }
     for (double& b : turn.busy) b += 4 * h.flag_cycles;
     double outer = 1;
-    for (size_t i = 0; i + 2 < shape_.dims.size(); ++i) outer *= static_cast<double>(shape_.dims[i]);
+    for (const Share& s : t_.outer) outer *= static_cast<double>(s.turns);
     return overlapped(turn, outer * static_cast<double>(t_.turns_rows * t_.turns_columns));
   }
 
@@ -120,20 +129,37 @@ class Writer {
     return x;
   }
 
-  // The largest tile that fits and lets all cores work.
+  // The largest tile that fits and lets all cores work: with all of them within rows and columns, or some of
+  // them in the dimensions around.
   void tile() {
+    const std::vector<int64_t> outer(shape_.dims.begin(),
+                                     shape_.dims.end() - std::min<ptrdiff_t>(2, std::ssize(shape_.dims)));
     int64_t most = 16384;
     for (; most >= 64; most = most / 4 * 3 / 64 * 64) {
-      cut(most);
-      if (place().used <= chip_.sizes.ub) return;
+      cut(most, spread(outer, 1));
+      if (place().used > chip_.sizes.ub) continue;
+      Tiling best = t_;
+      double least = cycles();
+      for (int64_t around = 2; around <= chip_.cores && !outer.empty(); ++around) {
+        const std::vector<Share> shares = spread(outer, around);
+        cut(most, shares);
+        if (t_.part_outer() != around || place().used > chip_.sizes.ub) continue;
+        if (const double now = cycles(); now < least) {
+          least = now;
+          best = t_;
+        }
+      }
+      t_ = best;
+      return;
     }
     throw Overflow("its " + std::to_string(code_.registers) + " intermediate values do not fit UB (" +
                    std::to_string(chip_.sizes.ub) + " bytes)");
   }
 
-  void cut(int64_t most) {
+  void cut(int64_t most, const std::vector<Share>& outer) {
     t_ = {};
-    const int64_t cores = chip_.cores;
+    t_.outer = outer;
+    const int64_t cores = chip_.cores / t_.part_outer();
     t_.flat = shape_.dims.size() == 1;
     if (t_.flat) {
       // Enough turns a core to overlap, none of them small.
@@ -146,6 +172,8 @@ class Writer {
       return;
     }
     t_.columns = std::min<int64_t>(inner(), most);
+    if (outer_rows() == 1)  // nothing but columns to share, none of them small
+      t_.columns = std::min(t_.columns, std::max<int64_t>(1024, round_up(up(inner(), cores), 64)));
     t_.pitch = round_up(t_.columns, 16);
     if (t_.pitch > most) t_.columns = t_.pitch = most / 16 * 16;
     const int64_t row_cap = std::max<int64_t>(1, std::min<int64_t>(most / t_.pitch, 2048));
@@ -170,7 +198,7 @@ class Writer {
 };
 
 Program Writer::write() const {
-  Builder b(static_cast<uint32_t>(t_.part_rows * t_.part_columns), chip_.sizes);
+  Builder b(static_cast<uint32_t>(t_.cores()), chip_.sizes);
   std::unordered_map<uint32_t, uint32_t> buffers;
   for (uint32_t o : code_.operands) buffers[o] = b.operand(o, operand_bytes_[o]);
   std::vector<uint32_t> out_buffers;
@@ -184,7 +212,7 @@ Program Writer::write() const {
     throw regie::sdk::Failure(REGIE_INTERNAL, "a tile of element-wise code takes more of UB than there is");
   const bool ragged =
       !t_.flat && (t_.pitch != t_.columns || t_.part_columns * t_.turns_columns * t_.columns != inner() ||
-                   t_.part_rows * t_.turns_rows * t_.rows != outer_rows());
+                   t_.part_rows * t_.turns_rows * t_.rows != outer_rows() || shape_.channels);
   Flags flags;
   if (ragged) {
     for (uint32_t o : code_.operands)
@@ -196,7 +224,9 @@ Program Writer::write() const {
   Channel out(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_STORE, 2);
   const Expr core = b.core();
   const Expr part_c = t_.part_columns == 1 ? Expr(0) : core % t_.part_columns;
-  const Expr part_r = t_.part_rows == 1 ? Expr(0) : core / t_.part_columns;
+  const Expr part_r = t_.part_rows == 1      ? Expr(0)
+                      : t_.part_outer() == 1 ? core / t_.part_columns
+                                             : core / t_.part_columns % t_.part_rows;
 
   auto tile = [&](const std::vector<Expr>& outer, const Expr& r, const Expr& c, const Expr& s) {
     const Expr row = (part_r * t_.turns_rows + r) * t_.rows,
@@ -219,6 +249,11 @@ Program Writer::write() const {
         // Rows and columns may both be cut to nothing: then nothing is read.
         if (full(o))
           b.copy(to, from, width * size, {rows, t_.pitch * size, row_stride(st) * size});
+        else if (st.back() && shape_.channels &&
+                 shape_.ends[o])  // what is beyond the last channel is made up for
+          b.copy(to, from,
+                 clamp(0, t_.columns * size,
+                       Expr(shape_.channels * size) - outer[shape_.blocks_at] * (kC0 * size)));
         else if (st.back())
           b.copy(to, from, width * size);
         else if (row_stride(st))
@@ -315,6 +350,17 @@ Program Writer::write() const {
         b.cast(REGIE_TILE_F16, result_elem_[i] == REGIE_U8 ? REGIE_TILE_U8 : REGIE_TILE_S8, REGIE_TILE_RINT,
                ub(s * slot_bytes(result_elem_[i]) + result_at[i]), half, count);
       }
+    if (shape_.channels) {  // lanes of the last block beyond the channels are zeros, whatever was computed
+                            // there
+      const int64_t last = shape_.dims[shape_.blocks_at] - 1, there = shape_.channels % kC0;
+      b.loop(clamp(0, 1, outer[shape_.blocks_at] - Expr(last - 1)), [&](const Expr&) {
+        for (uint32_t i = 0; i < result_elem_.size(); ++i) {
+          const int64_t size = size_of(result_elem_[i]);
+          b.fill(ub(s * (e * size) + (result_at[i] + there * size)),
+                 size == 2 ? REGIE_TILE_F16 : REGIE_TILE_F32, scalar(0), kC0 - there, {e / kC0, kC0 * size});
+        }
+      });
+    }
     if (in) in->end_read(s);
     out.end_write(s);
     out.begin_read(s);
@@ -337,15 +383,23 @@ Program Writer::write() const {
     if (t_.turns_rows == 1) return columns(0, slot);
     b.loop(t_.turns_rows, [&](const Expr& r) { columns(r, r % 2); });
   };
-  std::function<void(size_t, Expr)> nest = [&](size_t d, Expr slot) {
+  // Inside of them, so that the slot of a turn follows from the innermost of loops with several turns.
+  std::function<void(size_t, int64_t, Expr)> nest = [&](size_t d, int64_t cores_before, Expr slot) {
     if (d + 2 >= shape_.dims.size()) return rows_and_columns(slot);
-    b.loop(shape_.dims[d], [&](const Expr& i) {
-      outer.push_back(i);
-      nest(d + 1, i % 2);
+    const Share& share = t_.outer[d];
+    const int64_t size = shape_.dims[d];
+    const Expr first =
+        share.parts == 1 ? Expr(0)
+                         : core / (t_.part_rows * t_.part_columns * cores_before) % share.parts * share.turns;
+    auto one = [&](const Expr& i, const Expr& from) {
+      outer.push_back(first + i);
+      nest(d + 1, cores_before * share.parts, from);
       outer.pop_back();
-    });
+    };
+    if (share.turns == 1 && share.parts == size) return one(0, slot);
+    b.loop(clamp(0, share.turns, Expr(size) - first), [&](const Expr& i) { one(i, i % 2); });
   };
-  nest(0, 0);
+  nest(0, 1, 0);
   if (in) in->close();
   out.close();
   return b.finish();

@@ -8,6 +8,7 @@
 #include "reformat.h"
 #include "regie/c/pass.h"
 #include "regie/graph_view.hpp"
+#include "regie/part_view.hpp"
 #include "regie/tile/codec.h"
 #include "regie_digests.h"
 #include "tables.h"
@@ -114,9 +115,35 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
   });
 }
 
-// Programs read operands while they write results: nothing may lie on another, apart from what they never
-// touch.
-uint32_t alias(regie_engine*, const regie_graph*, uint32_t, uint32_t, uint32_t) { return REGIE_ALIAS_NONE; }
+// Does a transposition leave every byte where it lies? Axes of one element may go anywhere.
+bool moves_nothing(const regie_graph* graph, const regie_node& n) {
+  const regie_type &from = graph->values[n.operands[0]].type, &to = graph->values[n.results[0]].type;
+  if (from.rank < 1 || from.format != to.format || is_blocked(from.format)) return false;
+  const auto perm = regie::sdk::Attrs(n).integers("perm");
+  if (!perm || perm->size() != static_cast<size_t>(from.rank)) return false;
+  int64_t last = -1;
+  for (int64_t d : *perm) {
+    if (d < 0 || d >= from.rank) return false;
+    if (from.dims[d] == 1) continue;
+    if (d < last) return false;
+    last = d;
+  }
+  return true;
+}
+
+// Programs read operands while they write results: nothing may lie on another. Parts may lie in their whole,
+// as then no program runs.
+uint32_t alias(regie_engine*, const regie_graph* graph, uint32_t id, uint32_t result, uint32_t operand) {
+  const regie_node& n = graph->nodes[id];
+  if (regie::sdk::joins_or_cuts(n)) {
+    const bool one = regie::sdk::sv(n.op) == "Concat" ? result == 0 : operand == 0;
+    return one && !regie::sdk::part_views(regie::sdk::GraphView(graph), n).empty() ? REGIE_ALIAS_VIEW
+                                                                                   : REGIE_ALIAS_NONE;
+  }
+  const bool view =
+      regie::sdk::sv(n.op) == "Transpose" && result == 0 && operand == 0 && moves_nothing(graph, n);
+  return view ? REGIE_ALIAS_VIEW : REGIE_ALIAS_NONE;
+}
 
 uint32_t formats(regie_engine* e, const regie_graph* graph, uint32_t node, const regie_engine_shapes* shapes,
                  regie_format_wish* wishes, uint32_t capacity) {

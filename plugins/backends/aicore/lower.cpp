@@ -20,6 +20,7 @@ constexpr Family kFamilies[] = {
     {"Concat", lower_blocks},
     {"Conv", lower_convolution},
     {"ConvInteger", lower_bytes},
+    {"ConvTranspose", lower_conv_transpose},
     {"Expand", lower_move},
     {"Gemm", lower_product},
     {"GlobalAveragePool", lower_rows},
@@ -36,6 +37,7 @@ constexpr Family kFamilies[] = {
     {"ReduceMin", lower_rows},
     {"ReduceSum", lower_rows},
     {"regie.Reformat", lower_reformat},
+    {"Resize", lower_resize},
     {"Slice", lower_blocks},
     {"Softmax", lower_rows},
     {"Split", lower_blocks},
@@ -57,7 +59,7 @@ void check_formats(const Request& r) {
   auto check = [](const regie_tensor& t, regie_format f, const char* what) {
     if (!is_known_format(f)) refuse(std::string(what) + " lies in a format of another engine");
     if (is_blocked(f) && !blocks_fit({t.dims, static_cast<size_t>(t.rank)}))
-      refuse(std::string(what) + "'s channels do not fill blocks of 16");
+      refuse(std::string(what) + " has no blocks of channels");
   };
   for (size_t i = 0; i < r.operand_formats.size(); ++i)
     if (r.operand(i)) check(*r.operand(i), r.operand_format(i), "an operand");
@@ -72,7 +74,9 @@ void check_formats(const Request& r) {
 // What no kernel of an AI Core can do, whatever the operator.
 void check_request(const Request& r) {
   if (regie::sdk::is_control_flow(r.node)) refuse("control flow is the host's");
-  for (auto list : {r.operands, r.results})
+  // Lists that only say what is to be done may be empty: no program reads them.
+  const size_t tensors = r.op == "Resize" ? 1 : r.operands.size();
+  for (auto list : {r.operands.first(std::min(tensors, r.operands.size())), r.results})
     for (const regie_tensor& t : list) {
       if (t.elem == REGIE_ELEM_UNKNOWN) continue;
       if (t.elem == REGIE_STRING) refuse("strings");

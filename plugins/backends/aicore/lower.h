@@ -75,6 +75,8 @@ Lowered lower_batch_normalization(const Request& r);
 Lowered lower_move(const Request& r);    // Transpose and Expand, by rows
 Lowered lower_blocks(const Request& r);  // Concat, Split, Slice
 Lowered lower_pooling(const Request& r);
+Lowered lower_resize(const Request& r);
+Lowered lower_conv_transpose(const Request& r);
 Lowered lower_blocked_reduction(const Request& r);  // over the positions of NC1HWC0
 Lowered lower_reformat(const Request& r);
 Lowered lower_attention(const Request& r);  // regie.Attention

@@ -191,16 +191,19 @@ Lowered lower_convolution(const Request& r) {
       refuse("its residual has another shape");
     p.epilogue.residual_operand = 3;
   }
-  // A map of one position lies in blocks of channels as it is.
-  const bool whole_in =
-                 p.groups == 1 ? p.channels % 16 == 0 : p.in_group % 16 == 0 && p.channels % p.in_group == 0,
-             whole_out = p.groups == 1 ? p.out_channels % 16 == 0
-                                       : p.out_group % 16 == 0 && p.out_channels % p.out_group == 0;
+  // Joined groups fill blocks but for the last one, whose lanes beyond the channels are zeros. A map of one
+  // position lies in whole blocks of channels as it is.
+  auto whole = [&](int64_t channels, int64_t group) {
+    return p.groups == 1 || (group % kC0 == 0 && lanes_of(channels) == p.groups * group);
+  };
   const bool point = p.out_height * p.out_width == 1;
-  p.left_blocked = is_blocked(r.operand_format(0)) || (p.height * p.width == 1 && whole_in);
-  p.result_blocked = is_blocked(r.result_format(0)) || (point && whole_out);
-  if ((p.left_blocked && !whole_in) || (p.result_blocked && !whole_out))
-    refuse("channels or groups that do not fill blocks of 16");
+  p.left_blocked = is_blocked(r.operand_format(0));
+  p.result_blocked = is_blocked(r.result_format(0));
+  if ((p.left_blocked && !whole(p.channels, p.in_group)) ||
+      (p.result_blocked && !whole(p.out_channels, p.out_group)))
+    refuse("groups that do not fill blocks of 16");
+  p.left_blocked |= p.height * p.width == 1 && p.channels % kC0 == 0 && whole(p.channels, p.in_group);
+  p.result_blocked |= point && p.out_channels % kC0 == 0 && whole(p.out_channels, p.out_group);
   if (residual && !point && is_blocked(r.operand_format(3)) != p.result_blocked)
     refuse("residual and result in different formats");
   read_activation(r.attrs, p.epilogue);

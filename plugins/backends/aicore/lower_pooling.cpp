@@ -28,6 +28,8 @@ struct Pool {
   bool direct() const { return blocked && in_bytes() == 2; }  // to L1 as it lies
   int64_t taps() const { return kernel_h * kernel_w; }
   int64_t blocks() const { return up(channels, 16); }
+  // Channels as they lie. Those that fill up the last block are zeros, and so are their maxima and means.
+  int64_t lanes() const { return blocked ? round_up(channels, 16) : channels; }
 };
 
 struct PoolPlan {
@@ -65,7 +67,7 @@ double cycles_of(const Pool& p, const PoolPlan& t, const Chip& chip) {
   const double in = 16 * static_cast<double>(t.pixels), out = 16 * static_cast<double>(t.padded),
                taps = static_cast<double>(p.taps());
   const int64_t running = t.parts_item * t.parts_row;
-  const double all = static_cast<double>(p.batch * p.channels) *
+  const double all = static_cast<double>(p.batch * p.lanes()) *
                      (static_cast<double>(p.height * p.width) * s +
                       static_cast<double>(p.out_height * p.out_width * p.out_bytes()));
   PipeCycles c;
@@ -85,7 +87,7 @@ PoolPlan plan(const Pool& p, const Chip& chip) {
   PoolPlan best;
   int64_t least = 0;
   // Where channels fill blocks, all blocks of all batches follow each other.
-  const bool whole = p.channels % 16 == 0;
+  const bool whole = p.lanes() % 16 == 0;
   const int64_t items = whole ? p.batch * p.blocks() : p.blocks(), cores = chip.cores;
   for (int64_t r = 1; r <= p.out_height; ++r) {
     if (r > 4 && up(p.out_height, r) == up(p.out_height, r - 1)) continue;
@@ -120,10 +122,10 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
   const int64_t taps = p.taps();
   constexpr uint8_t f16 = REGIE_TILE_F16, f32 = REGIE_TILE_F32;
   Builder b(static_cast<uint32_t>(t.parts_item * t.parts_row), chip.sizes);
-  const uint32_t in = b.operand(0, static_cast<uint64_t>(p.batch * p.channels * map * s));
-  const uint32_t out = b.result(0, static_cast<uint64_t>(p.batch * p.channels * out_map * out_s));
+  const uint32_t in = b.operand(0, static_cast<uint64_t>(p.batch * p.lanes() * map * s));
+  const uint32_t out = b.result(0, static_cast<uint64_t>(p.batch * p.lanes() * out_map * out_s));
   Flags flags;
-  if (!p.direct() && (p.channels % 16 || (t.window * p.width) % 16)) {
+  if (!p.direct() && (p.lanes() % 16 || (t.window * p.width) % 16)) {
     b.fill(ub(t.load), f32, scalar(0), 2 * 16 * P * s / 4);
     hand_over(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_LOAD);
   }
@@ -141,7 +143,7 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
 
   auto tile = [&](const Expr& batch, const Expr& item, const Expr& row, const Expr& k) {
     const Expr channel = item * 16,
-               valid = p.channels % 16 ? clamp(0, 16, Expr(p.channels) - channel) : Expr(16);
+               valid = p.lanes() % 16 ? clamp(0, 16, Expr(p.channels) - channel) : Expr(16);
     const Expr y = row * (t.out_rows * p.stride_h) - Expr(p.pad_top);
     const int64_t last = p.height - t.window, step = t.out_rows * p.stride_h,
                   tiles = t.parts_row * t.turns_row;
@@ -159,7 +161,7 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
       if (below < tiles)
         b.loop(clamp(0, 1, row - Expr(below - 1)), [&](const Expr&) { body(last, y - Expr(last)); });
     };
-    const Expr plane = (batch * p.channels + channel) * (map * s);
+    const Expr plane = (batch * p.lanes() + channel) * (map * s);
     if (p.direct()) {
       ready.begin_write(k);
       window([&](const Expr& first, const Expr&) {
@@ -243,7 +245,7 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
     gathered.end_read(k);
     results.begin_write(k);
     const Expr result = k * (16 * m * out_s) + t.result, position = row * t.rows;
-    const Expr out_plane = (batch * p.channels + channel) * (out_map * out_s);
+    const Expr out_plane = (batch * p.lanes() + channel) * (out_map * out_s);
     if (p.blocked) {
       if (out_s == 4)
         b.cast(f16, f32, REGIE_TILE_RINT, ub(result), ub(t.folded), 16 * m);
