@@ -43,10 +43,12 @@ double cycles_of(const Transposition& t, const Chip& chip) {
   const double all = 2.0 * static_cast<double>(t.count() * s);
   PipeCycles turn;
   turn[REGIE_TILE_LOAD] = h.load_start + h.l2_latency + runs(rows, columns) / chip.read_rate(t.cores(), all);
-  // The unit turns blocks of 16 x 16 halves over; single elements of four bytes take two blocks each.
-  turn[REGIE_TILE_VECTOR] = h.vector_start + (s == 2 ? 4 * static_cast<double>(t.tile_rows * t.tile_columns)
-                                                     : 64 * static_cast<double>(rows * columns)) /
-                                                 lanes;
+  // The unit turns blocks of halves or bytes over, in two passes; single elements of four bytes take two
+  // blocks each.
+  turn[REGIE_TILE_VECTOR] =
+      h.vector_start + (s < 4 ? 2 * static_cast<double>(t.tile_rows * t.tile_columns * s)
+                              : 64 * static_cast<double>(rows * columns)) /
+                           lanes;
   turn[REGIE_TILE_STORE] =
       h.store_start + h.l2_latency + runs(columns, rows) / chip.write_rate(t.cores(), all);
   for (double& b : turn.busy) b += 4 * h.flag_cycles;
@@ -103,7 +105,9 @@ Transposition plan_transposition(regie_elem elem, std::span<const int64_t> dims,
   for (int64_t rows : {16, 32, 64, 128, 256, 512})
     for (int64_t columns : {16, 32, 64, 128, 256, 512}) {
       if (rows * columns > 16384) break;
-      if ((rows > 16 && rows >= 2 * t.rows) || (columns > 16 && columns >= 2 * t.columns)) break;
+      if (is_byte(elem) && (rows < 32 || columns < 32)) continue;  // a block of the unit
+      const int64_t least = is_byte(elem) ? 32 : 16;
+      if ((rows > least && rows >= 2 * t.rows) || (columns > least && columns >= 2 * t.columns)) break;
       t.tile_rows = rows;
       t.tile_columns = columns;
       if (place(t).used > chip.sizes.ub) break;
@@ -120,9 +124,9 @@ void emit_transposition(const Transposition& t, Builder& b, uint32_t in, uint32_
   const Places x = place(t);
   Flags flags;
   const std::vector<int64_t> sizes = loops(t);
-  if (s == 2 &&
+  if (s < 4 &&
       (t.rows % R || t.columns % C)) {  // whole blocks are turned over, of which ragged ones fill a part
-    b.fill(ub(x.load), REGIE_TILE_F16, scalar(0), 2 * e);
+    b.fill(ub(x.load), REGIE_TILE_F16, scalar(0), e * s);
     hand_over(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_LOAD);
   }
   Channel loaded(b, flags, REGIE_TILE_LOAD, REGIE_TILE_VECTOR, 2),
@@ -143,8 +147,10 @@ void emit_transposition(const Transposition& t, Builder& b, uint32_t in, uint32_
     loaded.end_write(slot);
     loaded.begin_read(slot);
     results.begin_write(slot);
-    if (s == 2)
-      b.transpose(ub(result), ub(load), R * 2, C * 2, {C / 16, R * 32, 32}, {R / 16, 32, C * 32});
+    const int64_t side = kBlock / s;  // of a block of the unit
+    if (s < 4)
+      b.transpose(ub(result), ub(load), R * s, C * s, {C / side, R * 32, 32}, {R / side, 32, C * 32},
+                  s == 1 ? REGIE_TILE_B8 : REGIE_TILE_B16);
     else
       b.unary(REGIE_TILE_COPY, REGIE_TILE_F32, ub(result), ub(load), 1, {rows, 4, C * 4},
               {columns, R * 4, 4});

@@ -1,6 +1,7 @@
 // Transpositions that move single elements: the last axis does not stay the last. What is left of the axes
 // when neighbours that stay together are merged is a matrix turned over, and loops around it. The unit turns
-// blocks of halves over; elements of f32 are moved one by one within UB, so that runs in memory stay long.
+// blocks of halves and of bytes over; elements of f32 are moved one by one within UB, so that runs in memory
+// stay long.
 #pragma once
 
 #include <optional>
