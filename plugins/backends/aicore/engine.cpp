@@ -111,8 +111,8 @@ bool moves_nothing(const regie_graph* graph, const regie_node& n) {
   return true;
 }
 
-// Programs read operands while they write results: nothing may lie on another. Parts may lie in their whole, as
-// then no program runs.
+// Programs read operands while they write results: nothing may lie on another. Parts may lie in their whole,
+// as then no program runs.
 uint32_t alias(regie_engine*, const regie_graph* graph, uint32_t id, uint32_t result, uint32_t operand) {
   const regie_node& n = graph->nodes[id];
   if (regie::sdk::joins_or_cuts(n)) {
@@ -120,7 +120,8 @@ uint32_t alias(regie_engine*, const regie_graph* graph, uint32_t id, uint32_t re
     return one && !regie::sdk::part_views(regie::sdk::GraphView(graph), n).empty() ? REGIE_ALIAS_VIEW
                                                                                    : REGIE_ALIAS_NONE;
   }
-  const bool view = regie::sdk::sv(n.op) == "Transpose" && result == 0 && operand == 0 && moves_nothing(graph, n);
+  const bool view =
+      regie::sdk::sv(n.op) == "Transpose" && result == 0 && operand == 0 && moves_nothing(graph, n);
   return view ? REGIE_ALIAS_VIEW : REGIE_ALIAS_NONE;
 }
 

@@ -118,8 +118,8 @@ uint32_t alias(regie_engine* e, const regie_graph* graph, uint32_t id, uint32_t 
   return (reference->flags() & REGIE_OP_INPLACE) && same ? REGIE_ALIAS_INPLACE : REGIE_ALIAS_NONE;
 }
 
-// The factor of a normalization with fixed statistics that a patch takes apart: it reads what that reads, which is there
-// until the patch is accepted.
+// The factor of a normalization with fixed statistics that a patch takes apart: it reads what that reads,
+// which is there until the patch is accepted.
 bool is_factor_of_normalization(const regie_graph* graph, const regie_node& n) {
   if (regie::sdk::sv(n.op) != "Mul") return false;
   for (uint32_t v : regie::sdk::operands_of(n))
