@@ -115,6 +115,30 @@ TEST(AicoreFormats, ElementWise) {
   });
 }
 
+// Constants of the result's shape are stored in the format that its program reads.
+TEST(AicoreFormats, ConstantsAreStoredInBlocks) {
+  for_seeds(40, 56000, [](uint64_t seed, Random& random) {
+    const Chip chip = any_chip(random);
+    std::vector<int64_t> dims = any_dims(random);
+    dims.back() += 1;
+    dims[1] += 8;
+    const Array x = random_array(random, dims), c = random_array(random, dims);
+    Node node("Add");
+    node.operand(x).operand(c, true).result(dims);
+    std::vector<double> expected;
+    for (size_t i = 0; i < x.values.size(); ++i) expected.push_back(x.values[i] + c.values[i]);
+    SCOPED_TRACE(words(seed, dims, "constant"));
+    const uint32_t options = node.options(chip);
+    ASSERT_EQ(options, dims[1] % 16 ? 4u : 7u);
+    for (uint32_t option = 0; option <= options; ++option) {
+      node.take(option);
+      const auto got = node.run(chip);
+      ASSERT_TRUE(got);
+      expect_close(*got, expected, kTolerance, node.name);
+    }
+  });
+}
+
 TEST(AicoreFormats, ReductionsOfPositions) {
   const char* ops[] = {"GlobalAveragePool", "GlobalMaxPool", "ReduceMean",
                        "ReduceSum",         "ReduceMax",     "ReduceMin"};

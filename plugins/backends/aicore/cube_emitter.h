@@ -8,6 +8,7 @@
 
 #include "channel.h"
 #include "cube.h"
+#include "window.h"
 
 namespace aicore {
 
@@ -48,13 +49,7 @@ class Emitter {
 
   // The left panel.
 
-  // The window of input rows of a tile: where it begins, in one of three cases told by loops of no or one
-  // turn.
-  struct Window {
-    Expr first = 0;  // row of the input that lies first in L1
-    Expr top =
-        0;  // row, of the window's rows, under the first kernel row of the tile: negative in the padding
-  };
+  // The window of input rows of a tile.
   void window(const Expr& tile, const std::function<void(const Window&)>& body);
   Expr left_base(const Turn& turn) const;
   void load_left(const Turn& turn, const Expr& slot, const Expr& chunk = 0);

@@ -6,30 +6,8 @@ namespace aicore {
 using namespace regie::tile;
 
 void Emitter::window(const Expr& tile, const std::function<void(const Window&)>& body) {
-  const int64_t step = t_.out_rows * p_.stride_h, last = p_.height - t_.window;
-  const Expr y = tile * step - Expr(p_.pad_top);
-  if (last == 0 || tile.fixed()) {
-    Window w;
-    w.first = last == 0 ? Expr(0) : clamp(0, last, y);
-    w.top = y - w.first;
-    return body(w);
-  }
-  const int64_t above = up(p_.pad_top, step);            // tiles that begin in the padding
-  const int64_t below = (last + p_.pad_top) / step + 1;  // the first that would end beyond the map
-  const int64_t tiles = t_.parts_m * t_.turns_m;
-  if (above > 0) b_.loop(clamp(0, 1, Expr(above) - tile), [&](const Expr&) { body({0, y}); });
-  auto middle = [&] {
-    if (below >= tiles) return body({y, 0});
-    b_.loop(clamp(0, 1, Expr(below) - tile), [&](const Expr&) { body({y, 0}); });
-  };
-  if (below > above) {
-    if (above == 0)
-      middle();
-    else
-      b_.loop(clamp(0, 1, tile - Expr(above - 1)), [&](const Expr&) { middle(); });
-  }
-  if (below < tiles)
-    b_.loop(clamp(0, 1, tile - Expr(below - 1)), [&](const Expr&) { body({last, y - Expr(last)}); });
+  at_window(b_, tile, t_.out_rows * p_.stride_h, p_.pad_top, p_.height - t_.window, t_.parts_m * t_.turns_m,
+            body);
 }
 
 Expr Emitter::left_base(const Turn& turn) const {

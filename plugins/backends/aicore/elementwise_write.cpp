@@ -46,6 +46,7 @@ class Writer {
       result_elem_.push_back(r.results[i].elem);
       result_bytes_.push_back(bytes(r.results[i], r.result_format(i)));
     }
+    find_repeated();
     tile();
   }
 
@@ -63,7 +64,7 @@ class Writer {
       turn[REGIE_TILE_LOAD] +=
           h.load_start + h.l2_latency +
           e * part * static_cast<double>(size_of(operand_elem_[o])) / chip_.read_rate(running, all);
-      if (!full(o) || size_of(operand_elem_[o]) != 4)
+      if (!is_repeated(o) && (!full(o) || size_of(operand_elem_[o]) != 4))
         turn[REGIE_TILE_VECTOR] += h.vector_start + e * 4 / lanes;
       if (is_byte(operand_elem_[o])) turn[REGIE_TILE_VECTOR] += h.vector_start + e * part * 2 / lanes;
     }
@@ -92,6 +93,34 @@ class Writer {
     const auto& s = shape_.strides[o];
     return s.back() == 1 && (s.size() < 2 || row_stride(s) != 0);
   }
+  // Operands that broadcast along rows or columns need not be spread where instructions repeat them: as the
+  // second operand of one with two, whose first is spread.
+  bool broadcasts(const Location& l) const { return l.kind == Location::kOperand && !full(l.number); }
+  static bool commutes(uint8_t op) {
+    return op == REGIE_TILE_ADD || op == REGIE_TILE_MUL || op == REGIE_TILE_MAX || op == REGIE_TILE_MIN;
+  }
+  bool repeats(const Step& step, uint32_t o) const {
+    const auto op = binary_instruction(*step.vector.op);
+    if (!op || step.in.size() != 2) return false;
+    const bool second = broadcasts(step.in[1]) && step.in[1].number == o;
+    const Location& other = step.in[second ? 0 : 1];
+    return (second || commutes(*op)) && other.kind != Location::kConstant && !broadcasts(other);
+  }
+  void find_repeated() {
+    for (uint32_t o : code_.operands) {
+      const auto& st = shape_.strides[o];
+      if (full(o) || operand_elem_[o] != REGIE_F32 || (!st.back() && !row_stride(st))) continue;
+      if (std::all_of(code_.steps.begin(), code_.steps.end(), [&](const Step& step) {
+            return std::none_of(step.in.begin(), step.in.end(),
+                                [&](const Location& l) { return broadcasts(l) && l.number == o; }) ||
+                   repeats(step, o);
+          }))
+        repeated_.push_back(o);
+    }
+  }
+  bool is_repeated(uint32_t o) const {
+    return std::find(repeated_.begin(), repeated_.end(), o) != repeated_.end();
+  }
   int64_t inner() const { return shape_.dims.back(); }
   int64_t outer_rows() const { return shape_.dims.size() < 2 ? 1 : shape_.dims[shape_.dims.size() - 2]; }
 
@@ -115,7 +144,7 @@ class Writer {
       const int64_t count = full(o) ? e : strides.back() ? t_.pitch : by_row ? t_.rows : 1;
       x.load_bytes[o] = round_up(count * s, 32);
       x.load_at[o] = room.take(2 * x.load_bytes[o]);
-      if (!full(o) || s != 4) x.value_at[o] = room.take(e * 4);
+      if (!is_repeated(o) && (!full(o) || s != 4)) x.value_at[o] = room.take(e * 4);
       if (s == 1) x.half_at[o] = room.take(count * 2);
       if (!full(o) && s != 4 && !strides.back()) x.wide_at[o] = room.take(round_up(t_.rows * 4, 32));
     }
@@ -195,6 +224,7 @@ class Writer {
   Tiling t_;
   std::vector<regie_elem> operand_elem_, result_elem_;
   std::vector<uint64_t> operand_bytes_, result_bytes_;
+  std::vector<uint32_t> repeated_;
 };
 
 Program Writer::write() const {
@@ -268,6 +298,7 @@ Program Writer::write() const {
       const auto& st = shape_.strides[o];
       int64_t size = size_of(operand_elem_[o]);
       Place at = ub(s * load_bytes[o] + load_at[o]);
+      if (is_repeated(o)) continue;
       if (size == 1) {  // bytes become halves first
         const Place half = ub(half_at[o]);
         const Expr there = full(o) ? count : st.back() ? Expr(t_.pitch) : Expr(row_stride(st) ? t_.rows : 1);
@@ -317,6 +348,18 @@ Program Writer::write() const {
     };
     std::vector<bool> made(result_elem_.size(), false);  // lie as bytes already
     for (const Step& step : code_.steps) {
+      const bool first = broadcasts(step.in[0]) && is_repeated(step.in[0].number);
+      if (first || (step.in.size() == 2 && broadcasts(step.in[1]) && is_repeated(step.in[1].number))) {
+        const Place to = ub(location(step.out)), x = ub(location(step.in[first ? 1 : 0])),
+                    y = ub(location(step.in[first ? 0 : 1]));
+        const uint8_t op = *binary_instruction(*step.vector.op);
+        const int64_t pitch = t_.pitch * 4;
+        if (shape_.strides[step.in[first ? 0 : 1].number].back())  // one row for all rows
+          b.binary(op, REGIE_TILE_F32, to, x, y, t_.pitch, {t_.rows, pitch, pitch, 0});
+        else
+          b.binary_row(op, REGIE_TILE_F32, to, x, y, t_.pitch, {t_.rows, pitch, pitch, 4});
+        continue;
+      }
       VectorStep v = step.vector;
       for (size_t i = 0; i < v.in.size(); ++i)
         v.in[i] = step.in[i].kind == Location::kConstant ? Source{0, step.in[i].constant}

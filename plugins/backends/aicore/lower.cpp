@@ -161,6 +161,10 @@ const regie_tensor& Request::need(size_t i) const {
 
 Lowered lower(const Request& r) {
   check_request(r);
+  return lower_checked(r);
+}
+
+Lowered lower_checked(const Request& r) {
   if (any_blocked(r) && is_reduction(r.op)) return lower_blocked_reduction(r);
   for (const Family& f : kFamilies)
     if (f.op == r.op) return f.lower(r);

@@ -63,8 +63,9 @@ struct Request {
 
 // Throws UNSUPPORTED with the reason.
 Lowered lower(const Request& request);
-// The part of it that holds for all programs, whoever wrote them.
+// The part of it that holds for all programs, whoever wrote them; and what is left of it then.
 void check_request(const Request& request);
+Lowered lower_checked(const Request& request);
 
 // One function for each family.
 Lowered lower_convolution(const Request& r);

@@ -3,6 +3,7 @@
 // around them. A tile of rows is computed in f32 in UB: registers of the tile's size, given out by last use.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "elementwise.h"
 #include "half.h"
@@ -119,10 +120,49 @@ Shape merge(const Request& r) {
 }
 }  // namespace
 
+namespace {
+// A constant in blocks of channels, filled up with zeros.
+std::string in_blocks(const regie_tensor& t) {
+  const auto size = static_cast<size_t>(size_of(t.elem));
+  std::string out(static_cast<size_t>(laid_count(regie::sdk::dims_of(t), kBlockedFormat)) * size, '\0');
+  int64_t map = 1;
+  for (int32_t d = 2; d < t.rank; ++d) map *= t.dims[d];
+  for (int64_t i = 0; i < regie::sdk::count_of(t); ++i) {
+    const int64_t position = i % map, c = i / map % t.dims[1], n = i / map / t.dims[1];
+    const int64_t to = ((n * (lanes_of(t.dims[1]) / kC0) + c / kC0) * map + position) * kC0 + c % kC0;
+    std::memcpy(out.data() + static_cast<size_t>(to) * size,
+                static_cast<const char*>(t.data) + static_cast<size_t>(i) * size, size);
+  }
+  return out;
+}
+}  // namespace
+
 Lowered lower_elementwise(const Request& r) {
   if (r.results.size() > 8 || r.operands.size() > 24) refuse("it has too many operands and results");
   Code code = compile_elementwise(r);
-  return lowered(r, std::move(code), merge(r));
+  // Constants of the result's shape are stored as the program walks.
+  Request laid = r;
+  laid.operand_formats.resize(r.operands.size(), kPlainFormat);
+  const regie_tensor& y = r.results[0];
+  std::vector<uint32_t> packed;
+  for (uint32_t i = 0; i < r.operands.size() && is_blocked(r.result_format(0)); ++i) {
+    const regie_tensor& t = r.operands[i];
+    if (!t.data || !is_float(t.elem) || t.rank != y.rank || !std::equal(y.dims, y.dims + y.rank, t.dims))
+      continue;
+    laid.operand_formats[i] = kBlockedFormat;
+    if (std::find(code.operands.begin(), code.operands.end(), i) != code.operands.end()) packed.push_back(i);
+  }
+  Lowered out = lowered(laid, std::move(code), merge(laid));
+  if (packed.empty()) return out;
+  out.write = [write = std::move(out.write), packed, operands = r.operands] {
+    Written w = write();
+    for (uint32_t i : packed)
+      w.weights.push_back(
+          {i, in_blocks(operands[i]),
+           std::string("opaque:aicore:nc1hwc0-") + (operands[i].elem == REGIE_F16 ? "f16" : "f32")});
+    return w;
+  };
+  return out;
 }
 
 // With constant statistics: x * s + b, both folded at compile time into the places of scale and bias.

@@ -7,6 +7,7 @@
 
 #include "channel.h"
 #include "lower.h"
+#include "window.h"
 
 namespace aicore {
 
@@ -144,22 +145,9 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
   auto tile = [&](const Expr& batch, const Expr& item, const Expr& row, const Expr& k) {
     const Expr channel = item * 16,
                valid = p.lanes() % 16 ? clamp(0, 16, Expr(p.channels) - channel) : Expr(16);
-    const Expr y = row * (t.out_rows * p.stride_h) - Expr(p.pad_top);
-    const int64_t last = p.height - t.window, step = t.out_rows * p.stride_h,
-                  tiles = t.parts_row * t.turns_row;
-    // The window's first row and the rows of padding above it, by cases (a sum of clamps is no expression).
     auto window = [&](const std::function<void(const Expr& first, const Expr& top)>& body) {
-      if (last == 0) return body(0, y);
-      if (row.fixed()) {
-        const Expr first = clamp(0, last, y);
-        return body(first, y - first);
-      }
-      const int64_t above = up(p.pad_top, step), below = (last + p.pad_top) / step + 1;
-      if (above > 0) b.loop(clamp(0, 1, Expr(above) - row), [&](const Expr&) { body(0, y); });
-      b.loop(clamp(0, 1, row - Expr(above - 1)),
-             [&](const Expr&) { b.loop(clamp(0, 1, Expr(below) - row), [&](const Expr&) { body(y, 0); }); });
-      if (below < tiles)
-        b.loop(clamp(0, 1, row - Expr(below - 1)), [&](const Expr&) { body(last, y - Expr(last)); });
+      at_window(b, row, t.out_rows * p.stride_h, p.pad_top, p.height - t.window, t.parts_row * t.turns_row,
+                [&](const Window& w) { body(w.first, w.top); });
     };
     const Expr plane = (batch * p.lanes() + channel) * (map * s);
     if (p.direct()) {

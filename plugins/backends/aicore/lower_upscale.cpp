@@ -70,9 +70,6 @@ Lowered lower_resize(const Request& r) {
   Upscale u;
   u.elem = x.elem;
   const int32_t h = x.rank - 2, w = x.rank - 1;
-  if (x.rank == 3 && x.dims[1] != y.dims[1]) {
-    if (blocked) refuse("it resizes other axes than the last two");
-  }
   u.height = x.dims[h];
   u.width = x.dims[w];
   u.factor_h = factor_of(r.attrs, x.dims[h], y.dims[h]);

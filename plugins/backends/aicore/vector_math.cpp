@@ -175,6 +175,11 @@ const VectorOp* find_vector_op(std::string_view name) {
   return r ? &r->op : nullptr;
 }
 
+std::optional<uint8_t> binary_instruction(const VectorOp& op) {
+  const Row& r = row_of(&op);
+  return r.kind == kBinary ? std::optional<uint8_t>(r.instruction) : std::nullopt;
+}
+
 VectorStep activation_step(std::string_view name, float alpha, float beta, Source in) {
   const VectorOp* op = find_vector_op(name);
   if (!op || row_of(op).kind == kBinary || row_of(op).kind == kPow)

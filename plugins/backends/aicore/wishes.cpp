@@ -31,9 +31,8 @@ class Lister {
     const std::string_view op = r_.op;
     if (byte_places(op)) return {};  // row-major
     if (op == "regie.Reformat" || r_.results.empty() || r_.results[0].elem == REGIE_ELEM_UNKNOWN) return {};
-    base_ = cycles({}, {});
+    base_ = quickest_ ? quickest_ : cycles({}, {});
     if (!base_) return {};
-    if (quickest_) base_ = std::min(*base_, *quickest_);
     if (op == "Conv" || op == "regie.FusedConv")
       convolution();
     else if (op == "ConvTranspose")
