@@ -44,7 +44,7 @@ DimCode ModelEmitter::code_of(regie_dim d) const {
 
 uint32_t ModelEmitter::type_of(const regie_type& type) {
   std::vector<ModelDim> dims;
-  for (int32_t i = 0; i < type.rank; ++i) dims.push_back(dim(type.dims[i]));
+  for (int32_t i = 0; i < type.rank; ++i) dims.push_back(dim(sdk::laid_dim(type, i)));
   // The model's buffers hold bytes, and nobody asks for the value by its type any more.
   const regie_elem elem = sdk::laid_elem(type);
   auto [it, fresh] = types_.emplace(std::pair{elem, dims}, static_cast<uint32_t>(model_->types.size()));

@@ -256,7 +256,9 @@ class Builder {
   Status set_size(uint32_t value, PlannedBuffer* b) {
     const regie_type& t = g_.value(value).type;
     DimTable& dims = g_.dims();
-    regie_dim count = dims.product({t.dims, static_cast<size_t>(t.rank)});
+    std::vector<regie_dim> laid;
+    for (int32_t i = 0; i < t.rank; ++i) laid.push_back(sdk::laid_dim(t, i));
+    regie_dim count = dims.product(laid);
     // Of strings, where each one's characters lie.
     const auto bits = t.elem == REGIE_STRING ? uint32_t{8 * sizeof(regie_str)} : elem_bits(sdk::laid_elem(t));
     if (bits == 0)

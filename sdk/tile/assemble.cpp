@@ -32,6 +32,14 @@ class Line {
   void expect(char c) {
     if (!sign(c)) fail(std::string("expected '") + c + "'" + here());
   }
+  bool at_one_of(std::span<const std::string_view> words) const {
+    for (std::string_view w : words)
+      if (text_.substr(at_).starts_with(w) &&
+          (at_ + w.size() == text_.size() ||
+           !std::isalnum(static_cast<unsigned char>(text_[at_ + w.size()]))))
+        return true;
+    return false;
+  }
   bool at_word() const { return std::isalpha(static_cast<unsigned char>(peek())) || peek() == '_'; }
   std::string_view word(const char* what) {
     if (!at_word()) fail(std::string("expected ") + what + here());
@@ -202,6 +210,7 @@ class Assembler {
   }
 
   uint8_t mode(Line& line, const ModeInfo& info) {
+    if (info.kind == ModeKind::width && !line.at_one_of(mode_words(info.kind))) return 0;
     std::string w(line.word(info.name));
     if (info.kind == ModeKind::place) {
       for (uint32_t p = 0; p <= REGIE_TILE_UB; ++p)

@@ -168,9 +168,10 @@ void Builder::reduce(uint8_t op, uint8_t type, Place to, Place a, Expr n, Repeat
   emit(REGIE_TILE_OP_REDUCE, {op, type}, one(to, a, n, r1, r2));
 }
 
-void Builder::transpose(Place to, Place from, Expr to_row, Expr from_row, Repeat r1, Repeat r2) {
+void Builder::transpose(Place to, Place from, Expr to_row, Expr from_row, Repeat r1, Repeat r2,
+                        uint8_t width) {
   in_ub({&to, &from});
-  emit(REGIE_TILE_OP_TRANSPOSE, {},
+  emit(REGIE_TILE_OP_TRANSPOSE, {width},
        {to.offset, from.offset, to_row, from_row, r1.count, r1.to, r1.a, r2.count, r2.to, r2.a});
 }
 

@@ -77,6 +77,7 @@ std::string instruction_text(const Instruction& i) {
   if (i.op == REGIE_TILE_OP_LOOP) return s + " " + variable_name(i.mode[0]) + " = " + expr_text(i.args[0]);
   for (size_t k = 0; k < 4 && info->modes[k].kind != ModeKind::none; ++k) {
     auto words = mode_words(info->modes[k].kind);
+    if (info->modes[k].kind == ModeKind::width && i.mode[k] == 0) continue;
     s += " ";
     if (info->modes[k].kind == ModeKind::place)
       s += place_name(i.mode[k]);

@@ -72,9 +72,9 @@ std::string mode_fault(const Instruction& i, const InstructionInfo& info, size_t
       return one_of(m[0], {REGIE_TILE_L0A, REGIE_TILE_L0B}) ? "" : "fractals go to l0a or l0b";
     case REGIE_TILE_OP_IM2COL:
       if (!one_of(m[0], {REGIE_TILE_L0A, REGIE_TILE_UB})) return "im2col goes to l0a or ub";
-      return one_of(m[1], {f16, s8}) ? "" : "im2col is of f16 or s8";
+      return one_of(m[1], {f16, s8, u8}) ? "" : "im2col is of f16, s8 or u8";
     case REGIE_TILE_OP_MMAD:
-      return one_of(m[0], {f16, s8}) ? "" : "mmad is of f16 or s8";
+      return one_of(m[0], {f16, s8, u8}) ? "" : "mmad is of f16, s8 or u8";
     case REGIE_TILE_OP_DRAIN: {
       bool ok = (m[0] == f32 && one_of(m[1], {f16, f32})) || (m[0] == s32 && m[1] == s32);
       return ok ? "" : "drain gives f16 or f32 from f32, s32 from s32";

@@ -240,9 +240,9 @@ std::string operand_fault(const Concrete& c, bool& alignment) {
       break;
     }
     case REGIE_TILE_OP_TRANSPOSE:
-      for (int k : {0, 1, 2, 3}) check.aligned(k, 2);
-      for (int k : {5, 6}) check.aligned(k, 2, a[4] > 1);
-      for (int k : {8, 9}) check.aligned(k, 2, a[7] > 1);
+      for (int k : {0, 1, 2, 3}) check.aligned(k, width_bytes(c.mode[0]));
+      for (int k : {5, 6}) check.aligned(k, width_bytes(c.mode[0]), a[4] > 1);
+      for (int k : {8, 9}) check.aligned(k, width_bytes(c.mode[0]), a[7] > 1);
       break;
     default:
       break;

@@ -111,7 +111,7 @@ constexpr InstructionInfo kTable[] = {
      "reduce",
      {{{ModeKind::reduce, "operation"}, {ModeKind::type, "type"}, kNone, kNone}},
      kOne},
-    {REGIE_TILE_OP_TRANSPOSE, "transpose", {{kNone, kNone, kNone, kNone}}, kTranspose},
+    {REGIE_TILE_OP_TRANSPOSE, "transpose", {{{ModeKind::width, "width"}, kNone, kNone, kNone}}, kTranspose},
 };
 
 constexpr std::string_view kPipes[] = {"load", "move", "cube", "vector", "store"};
@@ -123,6 +123,7 @@ constexpr std::string_view kReduce[] = {"sum", "max", "min"};
 constexpr std::string_view kBy[] = {"vector", "row", "scalar"};
 constexpr std::string_view kRound[] = {"rint", "floor", "ceil", "trunc", "away"};
 constexpr std::string_view kYesNo[] = {"plain", "transposed"};
+constexpr std::string_view kWidths[] = {"b16", "b8", "b32"};
 
 }  // namespace
 
@@ -175,6 +176,8 @@ std::span<const std::string_view> mode_words(ModeKind kind) {
       return kRound;
     case ModeKind::yes_no:
       return kYesNo;
+    case ModeKind::width:
+      return kWidths;
     default:
       return {};
   }
@@ -227,6 +230,8 @@ uint32_t bytes_of(uint32_t type) {
       return 1;
   }
 }
+
+uint32_t width_bytes(uint32_t width) { return width == REGIE_TILE_B8 ? 1 : width == REGIE_TILE_B32 ? 4 : 2; }
 
 std::string place_name(uint32_t place) {
   constexpr const char* names[] = {"l1", "l0a", "l0b", "l0c", "ub"};

@@ -132,8 +132,9 @@ void regions_of(const Concrete& c, std::vector<Region>& list) {
       break;
     }
     case REGIE_TILE_OP_TRANSPOSE:
-      out.add(ub, false, a[1], 32, 16, a[3], a[4], a[6], a[7], a[9]);
-      out.add(ub, true, a[0], 32, 16, a[2], a[4], a[5], a[7], a[8]);
+      // As many rows as there are elements in the 32 bytes of one.
+      out.add(ub, false, a[1], kBlock, kBlock / width_bytes(c.mode[0]), a[3], a[4], a[6], a[7], a[9]);
+      out.add(ub, true, a[0], kBlock, kBlock / width_bytes(c.mode[0]), a[2], a[4], a[5], a[7], a[8]);
       break;
     default:
       break;

@@ -31,12 +31,17 @@ int64_t product(const std::vector<int64_t>& dims) {
 }
 
 std::vector<char> bytes_of(const std::vector<double>& values, regie_elem elem) {
-  std::vector<char> out(values.size() * (elem == REGIE_F16 ? 2 : 4));
+  std::vector<char> out(values.size() * static_cast<size_t>(size_of(elem)));
   for (size_t i = 0; i < values.size(); ++i) {
     const float f = static_cast<float>(values[i]);
     const uint16_t half = to_half(f);
+    const auto whole = static_cast<int32_t>(is_byte(elem) || elem == REGIE_I32 ? values[i] : 0);
     if (elem == REGIE_F16)
       std::memcpy(out.data() + 2 * i, &half, 2);
+    else if (is_byte(elem))
+      out[i] = static_cast<char>(whole);
+    else if (elem == REGIE_I32)
+      std::memcpy(out.data() + 4 * i, &whole, 4);
     else
       std::memcpy(out.data() + 4 * i, &f, 4);
   }
@@ -49,11 +54,16 @@ int64_t place_of(int64_t i, const std::vector<int64_t>& dims, regie_format forma
   int64_t map = 1;
   for (size_t d = 2; d < dims.size(); ++d) map *= dims[d];
   const int64_t position = i % map, c = i / map % dims[1], n = i / map / dims[1];
-  return ((n * (dims[1] / 16) + c / 16) * map + position) * 16 + c % 16;
+  return ((n * ((dims[1] + 15) / 16) + c / 16) * map + position) * 16 + c % 16;
 }
+// How many elements lie there: channels beyond the last one fill its block up.
+int64_t laid(const std::vector<int64_t>& dims, regie_format format) {
+  return is_blocked(format) ? product(dims) / dims[1] * ((dims[1] + 15) / 16 * 16) : product(dims);
+}
+// As they are to be by docs/aicore.md, zeros.
 std::vector<double> in_format(const std::vector<double>& values, const std::vector<int64_t>& dims,
                               regie_format format) {
-  std::vector<double> out(values.size());
+  std::vector<double> out(static_cast<size_t>(laid(dims, format)));
   for (size_t i = 0; i < values.size(); ++i)
     out[static_cast<size_t>(place_of(static_cast<int64_t>(i), dims, format))] = values[i];
   return out;
@@ -84,10 +94,17 @@ Array random_array(Random& random, std::vector<int64_t> dims, double bound) {
   return a;
 }
 
+Array fine_array(Random& random, std::vector<int64_t> dims) {
+  Array a = random_array(random, std::move(dims));
+  for (double& v : a.values) v = static_cast<float>(std::sin(v * 1000) + v / 16);
+  return a;
+}
+
 Node::Node(std::string op, regie_elem elem) : op_(std::move(op)), elem_(elem) {}
 
-Node& Node::operand(const Array& a, bool constant) {
-  operands_.push_back({a.dims, elem_, bytes_of(a.values, elem_), constant, true});
+Node& Node::operand(const Array& a, bool constant) { return operand(a, constant, elem_); }
+Node& Node::operand(const Array& a, bool constant, regie_elem elem) {
+  operands_.push_back({a.dims, elem, bytes_of(a.values, elem), constant, true});
   operands_.back().values = a.values;
   return *this;
 }
@@ -100,7 +117,7 @@ Node& Node::operand_in(regie_format format) {
 Node& Node::result_in(regie_format format) {
   Value& v = results_.back();
   v.format = format;
-  v.bytes.resize(static_cast<size_t>(product(v.dims)) * (v.stored() == REGIE_F16 ? 2 : 4));
+  v.bytes.resize(static_cast<size_t>(laid(v.dims, format) * size_of(v.stored())), '\x7f');
   return *this;
 }
 Node& Node::integers(std::vector<int64_t> values) {
@@ -114,9 +131,10 @@ Node& Node::absent() {
   operands_.push_back({{}, REGIE_ELEM_UNKNOWN, {}, false, false});
   return *this;
 }
-Node& Node::result(std::vector<int64_t> dims) {
-  const size_t bytes = static_cast<size_t>(product(dims)) * (elem_ == REGIE_F16 ? 2 : 4);
-  results_.push_back({std::move(dims), elem_, std::vector<char>(bytes, '\x7f'), false, true});
+Node& Node::result(std::vector<int64_t> dims) { return result(std::move(dims), elem_); }
+Node& Node::result(std::vector<int64_t> dims, regie_elem elem) {
+  const size_t bytes = static_cast<size_t>(product(dims) * size_of(elem));
+  results_.push_back({std::move(dims), elem, std::vector<char>(bytes, '\x7f'), false, true});
   return *this;
 }
 Node& Node::late_result(std::vector<int64_t> dims) {
@@ -157,8 +175,8 @@ Node& Node::attr(const char* name, const char* value) {
   a.v.s = {texts_.back().data(), texts_.back().size()};
   return *this;
 }
-Node& Node::body(const std::string& op, std::vector<uint32_t> operands) {
-  steps_.push_back({op, std::move(operands), {}, 0});
+Node& Node::body(const std::string& op, std::vector<uint32_t> operands, regie_elem elem) {
+  steps_.push_back({op, std::move(operands), {}, 0, elem});
   return *this;
 }
 
@@ -235,6 +253,7 @@ void Node::build() {
     }
     for (Step& s : steps_) {
       s.result = value(nullptr, REGIE_VALUE_RESULT);
+      if (s.elem != REGIE_ELEM_UNKNOWN) values_.back().type.elem = s.elem;
       by_number.push_back(s.result);
       regie_node x{};
       x.op = {s.op.data(), s.op.size()};
@@ -291,7 +310,7 @@ Choice Node::choose(const Chip& chip, const regie_host* host, Verdicts& verdicts
 
 uint32_t Node::options(const Chip& chip) {
   take(0);
-  wishes_ = wishes_of(request(chip), Rounding::kAll);
+  wishes_ = wishes_of(request(chip), chip.two_halves ? Rounding::kNothing : Rounding::kAll);
   return wishes_.empty() ? 0 : wishes_.back().option;
 }
 
@@ -307,7 +326,7 @@ void Node::take(uint32_t option) {
     if (w.option == option) set(w.is_result ? results_[w.index] : operands_[w.index], w.format);
   for (Value& v : results_)
     if (!v.bytes.empty())
-      v.bytes.assign(static_cast<size_t>(product(v.dims)) * (v.stored() == REGIE_F16 ? 2 : 4), '\x7f');
+      v.bytes.assign(static_cast<size_t>(laid(v.dims, v.format) * size_of(v.stored())), '\x7f');
 }
 
 std::optional<std::vector<double>> Node::run(const Chip& chip) {
@@ -362,7 +381,19 @@ std::optional<std::vector<double>> Node::run(const Chip& chip) {
         1 / (missed / chip.read_rate(w.program.cores) + (1 - missed) / chip.hardware.l2_read);
   }
   cycles = task->run(buffers).cycles;
+  for (const Value& v : results_)
+    if (v.present && !v.bytes.empty() && !padding_is_zero(v))
+      ADD_FAILURE() << name << ": its padding is not zero";
   return value_of(0);
+}
+
+// Every byte that no element lies on.
+bool Node::padding_is_zero(const Value& v) {
+  const auto size = static_cast<size_t>(size_of(v.stored()));
+  std::vector<char> rest = v.bytes;
+  for (int64_t i = 0; i < product(v.dims); ++i)
+    std::memset(rest.data() + static_cast<size_t>(place_of(i, v.dims, v.format)) * size, 0, size);
+  return std::all_of(rest.begin(), rest.end(), [](char c) { return c == 0; });
 }
 
 std::vector<double> Node::value_of(size_t result) const {
@@ -374,6 +405,14 @@ std::vector<double> Node::value_of(size_t result) const {
       uint16_t half;
       std::memcpy(&half, y.bytes.data() + 2 * at, 2);
       out.push_back(from_half(half));
+    } else if (y.elem == REGIE_U8) {
+      out.push_back(static_cast<uint8_t>(y.bytes[static_cast<size_t>(at)]));
+    } else if (y.elem == REGIE_I8) {
+      out.push_back(static_cast<int8_t>(y.bytes[static_cast<size_t>(at)]));
+    } else if (y.elem == REGIE_I32) {
+      int32_t whole;
+      std::memcpy(&whole, y.bytes.data() + 4 * at, 4);
+      out.push_back(whole);
     } else {
       float f;
       std::memcpy(&f, y.bytes.data() + 4 * at, 4);

@@ -25,15 +25,19 @@ using Random = std::mt19937_64;
 int64_t pick(Random& random, int64_t low, int64_t high);
 // Halves between -bound and bound.
 Array random_array(Random& random, std::vector<int64_t> dims, double bound = 1);
+// The same number of f32 numbers that no half is near.
+Array fine_array(Random& random, std::vector<int64_t> dims);
 
 class Node {
  public:
   explicit Node(std::string op, regie_elem elem = REGIE_F32);
 
   Node& operand(const Array& array, bool constant = false);
+  Node& operand(const Array& array, bool constant, regie_elem elem);
   Node& integers(std::vector<int64_t> values);  // a constant i64 vector
   Node& absent();
   Node& result(std::vector<int64_t> dims);
+  Node& result(std::vector<int64_t> dims, regie_elem elem);
   Node& late_result(std::vector<int64_t> dims);  // -1: known only when the model runs
   Node& symbolic();                              // the first dimension of the result is a symbol
   // How the last operand, or the last result, lies; values are given and read row-major all the same.
@@ -45,7 +49,7 @@ class Node {
   Node& attr(const char* name, const char* value);
 
   // The body of a regie.Pointwise; values are numbered: operands first, then steps.
-  Node& body(const std::string& op, std::vector<uint32_t> operands);
+  Node& body(const std::string& op, std::vector<uint32_t> operands, regie_elem elem = REGIE_ELEM_UNKNOWN);
 
   // What the engine says; throws as it does.
   Lowered lower(const Chip& chip);
@@ -76,7 +80,9 @@ class Node {
     std::string op;
     std::vector<uint32_t> operands, values;  // by number, by id
     uint32_t result = 0;
+    regie_elem elem = REGIE_ELEM_UNKNOWN;  // of its value; else the node's
   };
+  static bool padding_is_zero(const Value& v);
   void build();
   Request request(const Chip& chip);
   regie_attr& add(const char* name, uint32_t kind);
@@ -125,6 +131,9 @@ void check(Node& node, const Chip& chip, const std::vector<double>& expected, do
 class Tally {
  public:
   void check(Node& node, const Chip& chip, const std::vector<double>& expected, double tolerance);
+  // The result, row-major and in two of the formats that the engine offers, is for `judge`.
+  void check(Node& node, const Chip& chip,
+             const std::function<void(const std::vector<double>& got, const std::string& name)>& judge);
   // One line of counts; a failure where a target refuses more than 1 % of them, or small chips more than 6 %.
   void finish(const char* what) const;
 

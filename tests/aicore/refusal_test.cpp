@@ -40,6 +40,26 @@ TEST(AicoreRefuses, WhatAnAiCoreHasNot) {
   EXPECT_EQ(reason(first), "its axis is not the last");
 }
 
+TEST(AicoreRefuses, MapsThatGrowOtherwise) {
+  Random random(4);
+  const Array x = random_array(random, {1, 2, 4, 4});
+  auto resize = [&](std::vector<int64_t> out, const char* coordinates, const char* mode) {
+    Node node("Resize");
+    node.operand(x).absent().absent().integers(out).result(out);
+    node.attr("coordinate_transformation_mode", coordinates).attr("mode", mode);
+    return reason(node);
+  };
+  EXPECT_EQ(resize({1, 2, 8, 6}, "asymmetric", "nearest"), "it does not become larger by a whole factor");
+  EXPECT_EQ(resize({1, 4, 8, 8}, "asymmetric", "nearest"), "it resizes other axes than the last two");
+  EXPECT_EQ(resize({1, 2, 8, 8}, "half_pixel", "linear"), "interpolation");
+  // Rounded to the nearest, ties down: positions 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3.
+  EXPECT_EQ(resize({1, 2, 16, 16}, "asymmetric", "nearest"), "positions that do not repeat evenly");
+  Node overlapping("ConvTranspose");
+  overlapping.operand(x).operand(random_array(random, {2, 3, 3, 3}), true).result({1, 3, 9, 9});
+  overlapping.attr("strides", {2, 2});
+  EXPECT_EQ(reason(overlapping), "a transposed convolution whose windows overlap, leave gaps or are cut");
+}
+
 TEST(AicoreRefuses, WhatOverflowsItsBuffersWithTheFigures) {
   Random random(2);
   Node row("Softmax");

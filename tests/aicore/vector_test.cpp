@@ -242,6 +242,95 @@ TEST(Aicore, Transpositions) {
   });
 }
 
+// Any permutation, of small axes and large ones.
+TEST(Aicore, TranspositionsOfElements) {
+  for_seeds(100, 31000, [](uint64_t seed, Random& random) {
+    const Chip chip = any_chip(random);
+    const regie_elem elem = any_elem(random);
+    const int64_t rank = pick(random, 2, 5);
+    std::vector<int64_t> dims, order;
+    for (int64_t d = 0; d < rank; ++d) {
+      dims.push_back(pick(random, 1, rank == 2 ? 300 : rank == 3 ? 60 : 12));
+      order.push_back(d);
+    }
+    std::shuffle(order.begin(), order.end(), random);
+    const Array x = random_array(random, dims);
+    std::vector<int64_t> out, strides(dims.size(), 1);
+    for (size_t d = dims.size(); d-- > 1;) strides[d - 1] = strides[d] * dims[d];
+    for (int64_t o : order) out.push_back(dims[static_cast<size_t>(o)]);
+    std::vector<double> expected;
+    for (int64_t i = 0; i < x.count(); ++i) {
+      int64_t rest = i, from = 0;
+      for (size_t d = out.size(); d-- > 0; rest /= out[d])
+        from += rest % out[d] * strides[static_cast<size_t>(order[d])];
+      expected.push_back(x.values[static_cast<size_t>(from)]);
+    }
+    Node node("Transpose", elem);
+    node.operand(x).result(out).attr("perm", order);
+    SCOPED_TRACE(words("Transpose", seed, dims, elem));
+    check(node, chip, expected, 0);
+  });
+}
+
+TEST(Aicore, ResizesByWholeFactors) {
+  const std::pair<const char*, const char*> modes[] = {{"asymmetric", "floor"},
+                                                       {"half_pixel", "round_prefer_floor"},
+                                                       {"pytorch_half_pixel", "round_prefer_ceil"}};
+  for_seeds(80, 32000, [&](uint64_t seed, Random& random) {
+    const Chip chip = any_chip(random);
+    const regie_elem elem = any_elem(random);
+    const std::vector<int64_t> dims{pick(random, 1, 2), pick(random, 1, 40), pick(random, 1, 20),
+                                    pick(random, 1, seed % 5 ? 40 : 400)};
+    const int64_t fh = pick(random, 1, 4), fw = pick(random, 1, 8);
+    const std::vector<int64_t> out{dims[0], dims[1], dims[2] * fh, dims[3] * fw};
+    const Array x = random_array(random, dims);
+    std::vector<double> expected;
+    for (int64_t p = 0; p < dims[0] * dims[1]; ++p)
+      for (int64_t h = 0; h < out[2]; ++h)
+        for (int64_t w = 0; w < out[3]; ++w)
+          expected.push_back(x.values[static_cast<size_t>((p * dims[2] + h / fh) * dims[3] + w / fw)]);
+    Node node("Resize", elem);
+    node.operand(x).absent().absent().integers(out).result(out);
+    node.attr("coordinate_transformation_mode", modes[seed % 3].first)
+        .attr("nearest_mode", modes[seed % 3].second);
+    SCOPED_TRACE(words("Resize", seed, dims, elem));
+    check(node, chip, expected, 0);
+  });
+}
+
+TEST(Aicore, TransposedConvolutionsWithoutOverlap) {
+  Tally tally;
+  for_seeds(60, 33000, [&](uint64_t seed, Random& random) {
+    const Chip chip = any_chip(random);
+    const regie_elem elem = any_elem(random);
+    const std::vector<int64_t> dims{pick(random, 1, 2), pick(random, 1, 50), pick(random, 1, 12),
+                                    pick(random, 1, 20)};
+    const int64_t maps = pick(random, 1, 20), kh = pick(random, 1, 3), kw = pick(random, 1, 4);
+    const Array x = random_array(random, dims), w = random_array(random, {dims[1], maps, kh, kw}),
+                bias = random_array(random, {maps});
+    const std::vector<int64_t> out{dims[0], maps, dims[2] * kh, dims[3] * kw};
+    std::vector<double> expected;
+    for (int64_t n = 0; n < dims[0]; ++n)
+      for (int64_t m = 0; m < maps; ++m)
+        for (int64_t h = 0; h < out[2]; ++h)
+          for (int64_t v = 0; v < out[3]; ++v) {
+            double sum = seed % 2 ? bias.values[static_cast<size_t>(m)] : 0;
+            for (int64_t c = 0; c < dims[1]; ++c)
+              sum +=
+                  x.values[static_cast<size_t>(((n * dims[1] + c) * dims[2] + h / kh) * dims[3] + v / kw)] *
+                  w.values[static_cast<size_t>(((c * maps + m) * kh + h % kh) * kw + v % kw)];
+            expected.push_back(sum);
+          }
+    Node node("ConvTranspose", elem);
+    node.operand(x).operand(w, true);
+    if (seed % 2) node.operand(bias, true);
+    node.result(out).attr("strides", {kh, kw});
+    SCOPED_TRACE(words("ConvTranspose", seed, dims, elem));
+    tally.check(node, chip, expected, 2e-3);
+  });
+  tally.finish("transposed convolutions");
+}
+
 TEST(Aicore, BatchNormalizations) {
   for_seeds(60, 29000, [](uint64_t seed, Random& random) {
     const Chip chip = any_chip(random);

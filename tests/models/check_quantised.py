@@ -1,14 +1,16 @@
 """Runs quantised networks with Regie and with ONNX Runtime (all optimisations) and counts how many outputs are equal.
 
-    check_quantised.py REGIE NETWORKS FOLDER NAME... [--least 0.999] [--kernels QConv=20]
+    check_quantised.py REGIE NETWORKS FOLDER NAME... [--least 0.999] [--kernels QConv=20] [--target T [--on aicore=70]]
 
 Quantises NETWORKS into FOLDER first (quantise_models.py says what NAME means). A value counts as equal within one quantum of its
 output: the scale of the DequantizeLinear that makes it, or 1/127 of the greatest value where no such node does. Compared are
 the optimised model online and from an .rgm file, with 1 and 2 threads. The share must be `--least`; `--kernels` says how many
-nodes of regie.QConv or regie.QMatMul the optimised model must have, so that nothing is compared that was never fused.
+nodes of regie.QConv or regie.QMatMul the optimised model must have, so that nothing is compared that was never fused. `--target`
+runs on a simulated device, and `--on` says how many nodes of the model an engine must have at least.
 """
 import argparse
 import pathlib
+import re
 import shutil
 import sys
 
@@ -38,6 +40,8 @@ def main():
     parser.add_argument("names", nargs="+")
     parser.add_argument("--least", type=float, default=0.999)
     parser.add_argument("--kernels", action="append", default=[])
+    parser.add_argument("--target")
+    parser.add_argument("--on", action="append", default=[])
     options = parser.parse_args()
     quantise_models.main(options.networks, options.folder, options.names)
     failed = 0
@@ -52,7 +56,8 @@ def main():
         outputs = [o.name for o in session.get_outputs()]
         expected = dict(zip(outputs, session.run(outputs, inputs)))
         made = work / "model.rgm"
-        run([options.regie, "compile", path, "-o", made, "--dump", work / "dump"])
+        target = ["--target", options.target] if options.target else []
+        run([options.regie, "compile", path, "-o", made, "--dump", work / "dump", *target])
         last = sorted((work / "dump").iterdir())[-1].read_text()
         for text in options.kernels:
             kind, _, count = text.partition("=")
@@ -60,7 +65,15 @@ def main():
             if found != int(count):
                 print(f"{name}: {found} of regie.{kind} in the optimised model, not {count}")
                 failed += 1
+        for text in options.on:
+            engine, _, count = text.partition("=")
+            found = last.count(f'@engine("{engine}")') - len(re.findall(rf'= regie.Copy\(.*@engine\("{engine}"\)', last))
+            if found < int(count):
+                print(f"{name}: {found} nodes on {engine}, not {count}")
+                failed += 1
         ways = [("online", path, "--threads", 2), ("offline", made, "--threads", 1), ("two threads", made, "--threads", 2)]
+        if options.target:  # which computes on one thread
+            ways = [("online", path, *target), ("offline", made, *target)]
         for way, file, *how in ways:
             out = work / "out"
             shutil.rmtree(out, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Each layer of a quantised network beside exact arithmetic: check_quantised_layers.py REGIE NETWORKS FOLDER NAME...
+"""Each layer of a quantised network beside exact arithmetic: check_quantised_layers.py REGIE NETWORKS FOLDER NAME... [--target T]
 
 Quantises NETWORKS into FOLDER as check_quantised.py does. Every QuantizeLinear is made an output, and what it must give is computed
 from what the network itself gave the layer: products and sums in double precision, in which those of bytes are exact, rounded to the
@@ -69,6 +69,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("names", nargs="+")
     parser.add_argument("--most", type=float, default=5e-5)
+    parser.add_argument("--target")
     options = parser.parse_args()
     quantise_models.main(options.networks, options.folder, options.names)
     failed = 0
@@ -81,7 +82,8 @@ def main():
         layers = [n.output[0] for n in model.graph.node if n.op_type == "QuantizeLinear" and n.input[0] not in values]
         onnx.save(with_outputs(model, layers), work / "layers.onnx")
         inputs = random_inputs(model, 7, lambda _, dims: dims)
-        run([options.regie, "run", work / "layers.onnx", *input_options(inputs, work), "--output-dir", work / "out"])
+        run([options.regie, "run", work / "layers.onnx", *input_options(inputs, work), "--output-dir", work / "out",
+             *(["--target", options.target] if options.target else [])])
         given = {layer: np.load(work / "out" / file) for layer, file in file_names(layers).items()}
         values.update({n: v.astype(np.float64) for n, v in inputs.items()})
         total = wrong = 0

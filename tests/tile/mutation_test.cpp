@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <set>
 
@@ -149,8 +150,9 @@ std::vector<int64_t> essence(const tile::Concrete& c) {
             bool in = p < a[13] + a[14] && y >= 0 && y < a[2] && x >= 0 && x < a[3];
             cells.push_back(in ? a[1] + j / kernels * c.arg[17] + (y * a[3] + x) * 32 : -1);
           }
-        std::vector<int64_t> rest{c.op,  c.mode[0], c.mode[1],     a[0], (a[14] + 15) / 16,
-                                  a[16], a[18],     a[19] & 0xffff};
+        // Two bytes of the padding, whatever its type.
+        const int64_t pad = c.mode[1] == REGIE_TILE_F16 ? a[19] & 0xffff : (a[19] & 0xff) * 0x101;
+        std::vector<int64_t> rest{c.op, c.mode[0], a[0], (a[14] + 15) / 16, a[16], a[18], pad};
         if (std::find(cells.begin(), cells.end(), -1) == cells.end()) rest.back() = 0;
         rest.insert(rest.end(), cells.begin(), cells.end());
         return rest;
@@ -160,12 +162,18 @@ std::vector<int64_t> essence(const tile::Concrete& c) {
     case REGIE_TILE_OP_MMAD:
       unless(a[4] > 16, {7});
       unless(a[3] > 16, {8});
-      unless(a[5] > 16, {9});
+      unless(a[5] > (c.mode[0] == REGIE_TILE_F16 ? 16 : 32), {9});
       break;
     case REGIE_TILE_OP_DRAIN:
       unless(a[3] > 1, {4, 5});
       break;
+    case REGIE_TILE_OP_TRANSPOSE:
+      unless(a[4] > 1, {5, 6});
+      unless(a[7] > 1, {8, 9});
+      break;
     case REGIE_TILE_OP_BINARY:
+      if (c.mode[1] == F16 && c.mode[2] == REGIE_TILE_BY_SCALAR)  // rounded to a half
+        a[2] = nearest_half(static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(a[2]))));
       unless(a[4] > 1, {5, 6, 7});
       unless(a[8] > 1, {9, 10, 11});
       break;
@@ -289,6 +297,7 @@ TEST(TileMutation, VectorAdd) { expect_caught(vector_add(1000, 128, 3)); }
 TEST(TileMutation, Matmul) { expect_caught(matmul(64, 48, 96, 32, 32, 2)); }
 TEST(TileMutation, RaggedMatmul) { expect_caught(matmul(50, 48, 90, 32, 32, 2)); }
 TEST(TileMutation, Softmax) { expect_caught(sharp_softmax(24, 40, 4, 2)); }
+TEST(TileMutation, ProductOfBytes) { expect_caught(bytes_product(128, 32, 64, 2)); }
 TEST(TileMutation, Convolution) {
   Conv v;
   v.channels = 32;

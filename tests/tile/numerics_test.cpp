@@ -157,6 +157,43 @@ TEST(TileNumerics, VectorUnit) {
   }
 }
 
+// Transpositions of bytes and of words, several blocks at once.
+TEST(TileNumerics, TranspositionsOfAllWidths) {
+  Case c{"transpositions", {}, {Tensor(4096), Tensor(8192)}};
+  std::mt19937 random(5);
+  for (uint8_t& v : c.buffers[0].bytes) v = static_cast<uint8_t>(random());
+  Builder b(1, chip());
+  uint32_t x = b.operand(0, 4096), y = b.result(0, 8192);
+  b.copy(ub(0), gm(x, 0), 4096);
+  b.set(LOAD, VECTOR, 0);
+  b.wait(LOAD, VECTOR, 0);
+  b.transpose(ub(4096), ub(0), 64, 64, {2, 32, 2048}, {2, 2048, 32}, REGIE_TILE_B8);     // 64 x 64 bytes
+  b.transpose(ub(8192), ub(0), 128, 128, {4, 32, 1024}, {4, 1024, 32}, REGIE_TILE_B32);  // 32 x 32 words
+  b.set(VECTOR, STORE, 0);
+  b.wait(VECTOR, STORE, 0);
+  b.copy(gm(y, 0), ub(4096), 8192);
+  c.program = b.finish();
+  EXPECT_EQ(disassemble(c.program), disassemble(tile::assemble(disassemble(c.program), "again")));
+  EXPECT_NE(disassemble(c.program).find("transpose b8 to="), std::string::npos);
+  run(c, machine());
+  const std::vector<uint8_t>&in = c.buffers[0].bytes, &out = c.buffers[1].bytes;
+  for (size_t i = 0; i < 64; ++i)
+    for (size_t j = 0; j < 64; ++j) ASSERT_EQ(out[j * 64 + i], in[i * 64 + j]) << i << ' ' << j;
+  for (size_t i = 0; i < 32; ++i)
+    for (size_t j = 0; j < 32; ++j)
+      ASSERT_TRUE(std::equal(&in[(i * 32 + j) * 4], &in[(i * 32 + j) * 4] + 4, &out[4096 + (j * 32 + i) * 4]))
+          << i << ' ' << j;
+}
+
+// u8 by s8, corrected, scaled and rounded to s8.
+TEST(TileNumerics, ProductsOfBytes) {
+  for (auto [m, n, k, cores] : {std::array<int64_t, 4>{64, 32, 70, 2}, {96, 16, 64, 3}, {128, 48, 9, 1}}) {
+    Case c = bytes_product(m, n, k, static_cast<uint32_t>(cores));
+    run(c, machine());
+    check_bytes_product(c, m, n, k);
+  }
+}
+
 // s8 by s8 in s32, a fractal turned over, and what a core wrote before a barrier read by the other.
 TEST(TileNumerics, BytesAndBarriers) {
   Case c{"bytes", {}, {Tensor(1024), Tensor(1024), Tensor(2 * 256), Tensor(1024)}};

@@ -330,4 +330,87 @@ void check_conv(const Case& c, const Conv& v) {
       }
 }
 
+Case bytes_product(int64_t m, int64_t n, int64_t k, uint32_t cores) {
+  const int64_t k1 = (k + 31) / 32, rows = m / cores, z = -3;
+  Case c{"bytes",
+         {},
+         {Tensor(static_cast<size_t>(k * m)), Tensor(static_cast<size_t>(k1 * n * 32)),
+          Tensor(static_cast<size_t>(8 * n)), Tensor(static_cast<size_t>(m * n))}};
+  std::mt19937 random(9);
+  for (size_t g = 0; g < 2; ++g)
+    for (uint8_t& v : c.buffers[g].bytes) v = static_cast<uint8_t>(random());
+  for (int64_t i = 0; i < n; ++i) {
+    const int32_t add = static_cast<int32_t>(random() % 20000) - 10000;
+    const float scale = i % 2 ? 0x1p-10F : 0x1.8p-11F;
+    std::memcpy(c.buffers[2].bytes.data() + 4 * i, &add, 4);
+    std::memcpy(c.buffers[2].bytes.data() + 4 * (n + i), &scale, 4);
+  }
+  // A is k rows of m bytes: turned over on its way in, 32 x 32 at a time. Rows of a core are whole such
+  // blocks.
+  Builder b(cores, chip());
+  const uint32_t x = b.operand(0, static_cast<uint64_t>(k * m)),
+                 w = b.operand(1, static_cast<uint64_t>(k1 * n * 32)),
+                 t = b.operand(2, static_cast<uint64_t>(8 * n)),
+                 y = b.result(0, static_cast<uint64_t>(m * n));
+  const int64_t panel = 32768, tables = 65536, sums = 66560, halves = 98304, bytes = 131072;
+  if (k % 32) {
+    b.fill(ub((k1 - 1) * 32 * rows), S8, 0, 32 * rows);
+    b.set(VECTOR, LOAD, 0);
+    b.wait(VECTOR, LOAD, 0);
+  }
+  b.copy(ub(0), gm(x, b.core() * rows), rows, {k, rows, m});
+  b.copy(ub(tables), gm(t, 0), 8 * n);
+  b.copy(l1(65536), gm(w, 0), k1 * n * 32);
+  b.set(LOAD, VECTOR, 0);
+  b.wait(LOAD, VECTOR, 0);
+  b.set(LOAD, MOVE, 0);
+  b.wait(LOAD, MOVE, 0);
+  b.transpose(ub(panel), ub(0), 32, rows, {rows / 32, 1024, 32}, {k1, rows * 32, rows * 32}, REGIE_TILE_B8);
+  b.set(VECTOR, STORE, 0);
+  b.wait(VECTOR, STORE, 0);
+  b.copy(l1(0), ub(panel), k1 * rows * 32);
+  b.set(STORE, MOVE, 0);
+  b.wait(STORE, MOVE, 0);
+  b.fractal(l0a(0), l1(0), {rows / 16, k1 * 512, 512}, {k1, 512, rows * 32});
+  b.fractal(l0b(0), l1(65536), {k1 * n / 16, 512, 512});
+  b.set(MOVE, CUBE, 0);
+  b.wait(MOVE, CUBE, 0);
+  b.mmad(U8, l0c(0), l0a(0), l0b(0), rows, n, k, 0, rows * 64, k1 * 512, n * 32);
+  b.set(CUBE, VECTOR, 0);
+  b.wait(CUBE, VECTOR, 0);
+  const int64_t count = rows * n;
+  const tile::Repeat by_row{rows, 64, 64, 0}, by_block{n / 16, rows * 64, rows * 64, 64};
+  b.drain(S32, S32, ub(sums), l0c(0), rows, n / 16, rows * 64, rows * 64);
+  b.binary(REGIE_TILE_ADD, S32, ub(sums), ub(sums), ub(tables), 16, by_row, by_block);
+  b.cast(S32, F32, REGIE_TILE_RINT, ub(sums), ub(sums), count);
+  b.binary(REGIE_TILE_MUL, F32, ub(sums), ub(sums), ub(tables + 4 * n), 16, by_row, by_block);
+  b.cast(F32, F16, REGIE_TILE_RINT, ub(halves), ub(sums), 16, {rows, n * 2, 64}, {n / 16, 32, rows * 64});
+  b.binary_scalar(REGIE_TILE_ADD, F16, ub(halves), ub(halves), tile::scalar(static_cast<float>(z)), count);
+  b.cast(F16, S8, REGIE_TILE_RINT, ub(bytes), ub(halves), count);
+  b.set(VECTOR, STORE, 0);
+  b.wait(VECTOR, STORE, 0);
+  b.copy(gm(y, b.core() * count), ub(bytes), count);
+  c.program = b.finish();
+  return c;
+}
+
+void check_bytes_product(const Case& c, int64_t m, int64_t n, int64_t k) {
+  const int64_t z = -3;
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      int32_t sum = 0;
+      float scale = 0;
+      std::memcpy(&sum, c.buffers[2].bytes.data() + 4 * j, 4);
+      std::memcpy(&scale, c.buffers[2].bytes.data() + 4 * (n + j), 4);
+      for (int64_t l = 0; l < k; ++l)
+        sum += int32_t{c.buffers[0].bytes[static_cast<size_t>(l * m + i)]} *
+               static_cast<int8_t>(c.buffers[1].bytes[static_cast<size_t>((l / 32 * n + j) * 32 + l % 32)]);
+      auto half = [](double v) { return half_value(nearest_half(v)); };
+      const double value = half(half(static_cast<double>(static_cast<float>(sum) * scale)) + z);
+      ASSERT_EQ(static_cast<int8_t>(c.buffers[3].bytes[static_cast<size_t>(i * n + j)]),
+                std::clamp(std::nearbyint(value), -128.0, 127.0))
+          << i << ' ' << j;
+    }
+}
+
 }  // namespace regie::tile_test

@@ -31,6 +31,28 @@ double PipeCycles::sum() const {
   return all;
 }
 
+std::vector<Share> spread(const std::vector<int64_t>& sizes, int64_t cores) {
+  std::vector<Share> best, now(sizes.size());
+  double least = 0;
+  auto visit = [&](auto&& self, size_t d, int64_t left, double turns) -> void {
+    if (d == sizes.size()) {
+      if (!best.empty() && turns >= least) return;
+      least = turns;
+      best = now;
+      return;
+    }
+    // Of parts that leave as many turns, the fewest.
+    for (int64_t parts = 1; parts <= std::min(left, sizes[d]); ++parts) {
+      const int64_t each = up(sizes[d], parts);
+      if (up(sizes[d], each) != parts) continue;
+      now[d] = {parts, each};
+      self(self, d + 1, left / parts, turns * static_cast<double>(each));
+    }
+  };
+  visit(visit, 0, cores, 1);
+  return best;
+}
+
 double overlapped(const PipeCycles& turn, double turns) {
   return turns <= 0 ? 0 : turn.sum() + (turns - 1) * turn.longest();
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "regie/accelerator.hpp"
 #include "regie/c/view.h"
@@ -19,6 +20,9 @@ struct Chip {
   regie::sdk::Accelerator hardware;
   uint32_t cores = 1;
   regie::tile::OnChip sizes;
+  // Operands of f32 go into the cube as the sum of two halves, where their partner is constant
+  // (docs/aicore.md).
+  bool two_halves = false;
 
   explicit Chip(const regie::sdk::Accelerator& a);
   double ns(double cycles) const { return cycles * 1000.0 / hardware.core_mhz + task_ns(); }
@@ -51,6 +55,13 @@ struct PipeCycles {
 // `turns` turns of which neighbours overlap.
 double overlapped(const PipeCycles& turn, double turns);
 
+// Loops shared out between cores: `parts` of a loop, of `turns` each; the last may have fewer.
+struct Share {
+  int64_t parts = 1, turns = 1;
+};
+// At most `cores` parts in all, such that the turns of one core are as few as they can be.
+std::vector<Share> spread(const std::vector<int64_t>& sizes, int64_t cores);
+
 // A working set that does not fit a buffer, with the figures.
 struct Overflow : regie::sdk::Failure {
   explicit Overflow(std::string words) : Failure(REGIE_UNSUPPORTED, std::move(words)) {}
@@ -60,8 +71,9 @@ struct Overflow : regie::sdk::Failure {
                  std::to_string(chip.sizes.ub)) {}
 };
 
-// Of the two types that kernels compute with.
-inline int64_t size_of(regie_elem f32_or_f16) { return f32_or_f16 == REGIE_F16 ? 2 : 4; }
+inline bool is_byte(regie_elem e) { return e == REGIE_I8 || e == REGIE_U8; }
+// Of the types that kernels compute with: f32, i32, f16, bytes.
+inline int64_t size_of(regie_elem e) { return e == REGIE_F16 ? 2 : is_byte(e) ? 1 : 4; }
 
 inline int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t round_up(int64_t a, int64_t b) { return up(a, b) * b; }

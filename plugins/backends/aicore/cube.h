@@ -12,6 +12,7 @@
 // halved, so that the pipes overlap.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -22,12 +23,31 @@
 namespace aicore {
 
 struct Epilogue {
-  float alpha = 1;                     // of the product
+  float alpha = 1;      // of the product
+  bool scaled = false;  // each column is multiplied by a factor of its own (CubeBuffers::factors)
   uint32_t bias_operand = REGIE_NONE;  // one f32 or f16 a column of the product (a channel)
   uint64_t bias_count = 0;
   uint32_t residual_operand = REGIE_NONE;  // of the result's shape
   std::string activation;                  // of activation_step; empty: none
   float activation_alpha = 0, activation_beta = 0;
+};
+
+// What becomes of the sums of a product of bytes (cube_bytes.cpp), in this order.
+struct ByteEpilogue {
+  // Weights minus their zero points are sums of so many s8.
+  int64_t parts = 1;
+  // Tables of one number a column behind the packed weights, in this order: what is added to the sums, in
+  // s32 (zero points, whole biases); what they are multiplied by, in f32; what is added then, in f32.
+  bool corrected = false, scaled = false, biased = false;
+  // Scalars that are known when the model runs, of the left matrix: corrections are multiplied by its zero
+  // point, factors by its scale.
+  uint32_t zero_operand = REGIE_NONE, scale_operand = REGIE_NONE;
+  // Of a result of bytes: its scale where the factors do not contain it already (else 0), its zero point,
+  // and bounds in its units.
+  float divisor = 0;
+  int32_t zero = 0, low = 0, high = 0;
+  int32_t pad = 0;  // the left matrix's zero point: what lies around a map
+  int64_t tables() const { return int64_t{corrected} + int64_t{scaled} + int64_t{biased}; }
 };
 
 struct CubeProblem {
@@ -48,19 +68,41 @@ struct CubeProblem {
           pad_left = 0;
   int64_t model_groups = 1, groups = 1, in_group = 0, out_group = 0;
   Epilogue epilogue;
+  ByteEpilogue bytes;
+  uint32_t right_operand = 1;
+  // 2: an f32 left matrix is the sum of two of halves, its values rounded and what that loses. They lie one
+  // behind the other along k, and so do two copies of the weights: a product twice as deep, exact to 22 bits
+  // of the left matrix.
+  int64_t left_parts = 1;
+  // Sums are turned as two halves as well.
+  bool split_sums = false;
 
+  // A product of bytes: left_elem is i8 or u8, the weights are i8.
+  bool of_bytes() const { return is_byte(left_elem); }
+  // Elements in the 32 bytes of k that fractals are made of, and bytes of one.
+  int64_t k0() const { return of_bytes() ? 32 : 16; }
+  int64_t lane() const { return of_bytes() ? 1 : 2; }
   int64_t element_bytes() const { return size_of(elem); }
   int64_t bytes_of(regie_elem e) const { return size_of(e == REGIE_ELEM_UNKNOWN ? elem : e); }
   // The left panel goes from global memory to L1 without a stay in UB: halves that lie in blocks, or rows of
   // whole blocks.
   bool direct() const {
-    return bytes_of(left_elem) == 2 && (convolution ? left_blocked : !transposed_a && k % 16 == 0);
+    return bytes_of(left_elem) == lane() && (convolution ? left_blocked : !transposed_a && k % k0() == 0);
   }
-  int64_t k_blocks() const;  // of 16, of one group
+  int64_t part_blocks() const;  // of k0, of one group
+  int64_t k_blocks() const { return left_parts * part_blocks(); }
   int64_t n_blocks() const;
-  int64_t left_blocks() const { return up(in_group, 16); }
-  // Are there blocks of 16 channels that the input does not fill?
-  bool misses_channels() const { return groups * left_blocks() * 16 != channels; }
+  int64_t left_blocks() const { return up(in_group, k0()); }
+  // Channels as they lie: the last block of a blocked tensor is filled up with zeros.
+  int64_t lanes_in() const { return left_blocked ? round_up(channels, k0()) : channels; }
+  int64_t lanes_out() const { return result_blocked ? round_up(out_channels, 16) : out_channels; }
+  // Sums go from positions x channels to channels x positions on their way out.
+  bool turned() const { return convolution && !result_blocked; }
+  int64_t result_columns() const { return convolution ? out_channels : n; }
+  // Are there blocks of channels that the input does not fill?
+  bool misses_channels() const { return groups * left_blocks() * k0() != channels; }
+  // A column of 16 weights for each row of fractals takes so many fractals.
+  int64_t right_parts() const { return of_bytes() ? bytes.parts : 1; }
 };
 
 struct CubePlan {
@@ -88,14 +130,20 @@ struct CubePlan {
   int64_t right_unit_rows = 16, right_unit_columns = 16;  // of a right matrix that is not constant
   // Addresses.
   int64_t l1_left = 0, left_bytes = 0, plane = 0, l1_right = 0, right_bytes = 0;
-  int64_t ub_load = 0, ub_cast = 0, ub_panel = 0, ub_right_load = 0, ub_right_panel = 0, ub_bias = 0,
-          ub_bias_load = 0;
+  int64_t ub_load = 0, ub_cast = 0, ub_panel = 0, ub_wide = 0, ub_right_load = 0, ub_right_panel = 0,
+          ub_bias = 0, ub_bias_load = 0, ub_factors = 0;
   int64_t ub_drain = 0, ub_turned = 0, ub_sum = 0, ub_temporary = 0, ub_value = 0, ub_result = 0,
           ub_residual = 0, ub_used = 0;
+  int64_t ub_tables = 0, ub_scalars = 0, ub_half = 0;  // of a product of bytes
   double cycles = 0;
   bool operator<(const CubePlan& o) const { return cycles < o.cycles; }
   int64_t cores() const { return parts_b * parts_m * parts_n; }
 };
+
+// A table of one number a column: of all columns, and what tiles reach beyond them.
+inline int64_t table_bytes(const CubeProblem& p, const CubePlan& t) {
+  return (round_up(std::max(p.result_columns(), p.groups * p.out_group), 16) + t.columns * 16) * 4;
+}
 
 // The best plan. Throws UNSUPPORTED where no tile fits the buffers, with the figures.
 CubePlan plan_cube(const CubeProblem& problem, const Chip& chip);
@@ -109,12 +157,18 @@ regie::tile::Program cube_program(const CubeProblem& problem, const CubePlan& pl
 // It begins and ends with all flags down.
 struct CubeBuffers {
   uint32_t left = 0, right = 0, bias = REGIE_NONE, residual = REGIE_NONE, result = 0;
+  // Of a product of bytes: where the tables lie in `right`, and scalars that are known at run time.
+  uint64_t tables_offset = 0;
+  uint32_t zero = REGIE_NONE, scale = REGIE_NONE;
+  // Of a scaled epilogue: one f32 a column from here on.
+  uint32_t factors = REGIE_NONE;
+  uint64_t factors_offset = 0;
 };
 void emit_cube(const CubeProblem& problem, const CubePlan& plan, regie::tile::Builder& builder,
                const CubeBuffers& buffers);
 
 // Constant weights in the order of `cube_program`: FRACTAL_Z of f16, (group, block of k, block of n, 16 n, 16
-// k).
+// k). Behind them, where the epilogue is scaled, the factors that were taken out of the columns.
 std::string pack_weights(const CubeProblem& problem, const CubePlan& plan, const regie_tensor& weights);
 
 // Temporaries in UB that the epilogue needs, registers of f32.

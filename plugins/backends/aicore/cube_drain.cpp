@@ -8,10 +8,13 @@ using namespace regie::tile;
 void Emitter::way_out(const Turn& turn, const Expr& c, const Expr& n, const Expr& slot) {
   sums_->begin_read(sums_slot(slot));
   const int64_t rounds = t_.columns / t_.drained;
+  auto one = [&](const Expr& r, const Expr& out) {
+    p_.of_bytes() ? round_of_bytes(turn, c, n, r, slot, out) : round(turn, c, n, r, slot, out);
+  };
   if (rounds == 1)
-    round(turn, c, n, 0, slot, slot);
+    one(0, slot);
   else
-    b_.loop(rounds, [&](const Expr& r) { round(turn, c, n, r, slot, r % 2); });
+    b_.loop(rounds, [&](const Expr& r) { one(r, r % 2); });
   sums_->end_read(sums_slot(slot));
 }
 
@@ -24,13 +27,13 @@ Emitter::Part Emitter::part(const Turn& turn, const Expr& c, const Expr& n, cons
     const Expr position = row_tile(turn) * (t_.out_rows * p_.out_width) + c * t_.rows;
     // A position of a row-major plane is an element, one of a blocked plane 16.
     const int64_t one = p_.result_blocked ? 16 : 1, most = t_.rows * one * es;
-    x.offset = ((batch(turn) * p_.out_channels + channel) * map + position * one) * es;
+    x.offset = ((batch(turn) * p_.lanes_out() + channel) * map + position * one) * es;
     x.run = t_.turns_c > 1 ? clamp(0, most, (Expr(p_.out_height) - row_tile(turn)) * most)
                            : clamp(0, most, Expr(map * one * es) - position * (one * es));
     if (p_.result_blocked) {
       const Expr block = (p_.groups == 1 ? Expr(0) : group(turn) * (p_.out_group / 16)) +
                          column_tile(n) * t_.columns + r * t_.drained;
-      x.runs = clamp(0, t_.drained, Expr(p_.out_channels / 16) - block);
+      x.runs = clamp(0, t_.drained, Expr(p_.lanes_out() / 16) - block);
     } else {
       x.runs = clamp(0, t_.drained * 16, Expr(p_.out_channels) - channel);
     }
@@ -45,6 +48,44 @@ Emitter::Part Emitter::part(const Turn& turn, const Expr& c, const Expr& n, cons
     x.row = t_.drained * 16;
   }
   return x;
+}
+
+// Blocks of columns of rows of 16 halves to rows of columns.
+void Emitter::turn_sums(int64_t to, int64_t from) {
+  const int64_t m = t_.padded_rows;
+  b_.transpose(ub(to), ub(from), m * 2, 32, {m / 16, 32, 512}, {t_.drained, 16 * m * 2, m * 32});
+}
+
+// Sums of f32 as two halves, the rounded ones and what that loses: those end in ub_sum, these in ub_turned.
+void Emitter::turn_sums_twice(int64_t count) {
+  const auto narrow = [&](int64_t to, int64_t from) {
+    b_.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(to), ub(from), count);
+  };
+  const auto widen = [&](int64_t to, int64_t from) {
+    b_.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(to), ub(from), count);
+  };
+  const int64_t straight = t_.ub_turned + count * 2;
+  narrow(straight, t_.ub_drain);
+  turn_sums(t_.ub_turned, straight);
+  widen(t_.ub_sum, straight);
+  b_.binary(REGIE_TILE_SUB, REGIE_TILE_F32, ub(t_.ub_sum), ub(t_.ub_drain), ub(t_.ub_sum), count);
+  narrow(straight, t_.ub_sum);
+  turn_sums(t_.ub_drain, straight);
+  widen(t_.ub_sum, t_.ub_turned);
+  widen(t_.ub_turned, t_.ub_drain);
+}
+
+// Lanes beyond the last channel are zeros: what lies there is that of zero weights, an epilogue on top.
+void Emitter::fill_up(const Turn& turn, const Expr& n, const Expr& r, const Expr& result) {
+  const int64_t m = t_.padded_rows, last = p_.lanes_out() / 16 - 1, valid = p_.out_channels % 16;
+  const Expr block = (p_.groups == 1 ? Expr(0) : group(turn) * (p_.out_group / 16)) +
+                     column_tile(n) * t_.columns + r * t_.drained;
+  auto fill = [&] {
+    b_.fill(ub(result + (Expr(last) - block) * (m * 16 * es_) + valid * es_),
+            es_ == 2 ? REGIE_TILE_F16 : REGIE_TILE_F32, 0, 16 - valid, {m, 16 * es_});
+  };
+  b_.loop(clamp(0, 1, block - Expr(last - t_.drained)),
+          [&](const Expr&) { b_.loop(clamp(0, 1, Expr(last + 1) - block), [&](const Expr&) { fill(); }); });
 }
 
 void Emitter::round(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot,
@@ -66,31 +107,46 @@ void Emitter::round(const Turn& turn, const Expr& c, const Expr& n, const Expr& 
   std::vector<std::function<void(const Expr&)>> steps;
   Expr value = t_.ub_sum;  // where the next step finds its operand
   const Expr sum = t_.ub_sum, column = column_tile(n) * (t_.columns * 16) + r * (d * 16);
+  // In L0C's order, blocks of columns of `m` rows of 16; as f32 unless all that follows is to turn them.
+  const bool as_halves = p_.turned() && !p_.split_sums && factors_ == REGIE_NONE;
+  b_.drain(REGIE_TILE_F32, as_halves ? REGIE_TILE_F16 : REGIE_TILE_F32, ub(t_.ub_drain), l0c(from), m, d,
+           m * (as_halves ? 32 : 64), m / 16 * kSums);
+  const Expr channel = (p_.groups == 1 ? Expr(0) : group(turn) * p_.out_group) + column;
+  if (factors_ != REGIE_NONE)
+    b_.binary(REGIE_TILE_MUL, REGIE_TILE_F32, ub(t_.ub_drain), ub(t_.ub_drain),
+              ub(channel * 4 + t_.ub_factors), 16, {m, 64, 64, 0}, {d, m * 64, m * 64, 64});
   if (p_.convolution && p_.result_blocked) {
     // Sums lie as the result does: blocks of columns, positions, 16.
-    b_.drain(REGIE_TILE_F32, REGIE_TILE_F32, ub(t_.ub_drain), l0c(from), m, d, m * 64, m / 16 * kSums);
     if (bias_ != REGIE_NONE)
       steps.push_back([&](const Expr& to) {
-        const Expr channel = (p_.groups == 1 ? Expr(0) : group(turn) * p_.out_group) + column;
         b_.binary(REGIE_TILE_ADD, REGIE_TILE_F32, ub(to), ub(t_.ub_drain), ub(channel * 4 + t_.ub_bias), 16,
                   {m, 64, 64, 0}, {d, m * 64, m * 64, 64});
       });
     else
       value = t_.ub_drain;
   } else if (p_.convolution) {
-    b_.drain(REGIE_TILE_F32, REGIE_TILE_F16, ub(t_.ub_drain), l0c(from), m, d, m * 32, m / 16 * kSums);
-    b_.transpose(ub(t_.ub_turned), ub(t_.ub_drain), m * 2, 32, {m / 16, 32, 512}, {d, 16 * m * 2, m * 32});
-    steps.push_back([&](const Expr& to) {
-      b_.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(to), ub(t_.ub_turned), count);
-    });
+    if (p_.split_sums) {
+      turn_sums_twice(count);
+      steps.push_back([&](const Expr& to) {
+        b_.binary(REGIE_TILE_ADD, REGIE_TILE_F32, ub(to), ub(sum), ub(t_.ub_turned), count);
+      });
+    } else {
+      int64_t straight = t_.ub_drain, turned = t_.ub_turned;
+      if (!as_halves) {
+        std::swap(straight, turned);
+        b_.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(straight), ub(turned), count);
+      }
+      turn_sums(turned, straight);
+      steps.push_back([this, turned, count](const Expr& to) {
+        b_.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(to), ub(turned), count);
+      });
+    }
     if (bias_ != REGIE_NONE)
       steps.push_back([&](const Expr& to) {
-        const Expr channel = (p_.groups == 1 ? Expr(0) : group(turn) * p_.out_group) + column;
         b_.binary_row(REGIE_TILE_ADD, REGIE_TILE_F32, ub(to), ub(sum), ub(channel * 4 + t_.ub_bias), m,
                       {d * 16, m * 4, m * 4, 4});
       });
   } else {
-    b_.drain(REGIE_TILE_F32, REGIE_TILE_F32, ub(t_.ub_drain), l0c(from), m, d, m * 64, m / 16 * kSums);
     const Repeat rows{m, d * 64, 64, 0}, blocks{d, 64, m * 64, 64};
     if (e.alpha != 1)
       b_.binary_scalar(REGIE_TILE_MUL, REGIE_TILE_F32, ub(t_.ub_drain), ub(t_.ub_drain), scalar(e.alpha),
@@ -138,6 +194,7 @@ void Emitter::round(const Turn& turn, const Expr& c, const Expr& n, const Expr& 
     b_.unary(REGIE_TILE_COPY, REGIE_TILE_F32, ub(result), ub(value), count);
   else
     steps.back()(result);
+  if (p_.result_blocked && p_.out_channels % 16) fill_up(turn, n, r, result);
   results_->end_write(out);
   results_->begin_read(out);
   b_.copy(gm(result_, x.offset), ub(result), x.run, {x.runs, x.pitch, x.row * es_});

@@ -25,7 +25,12 @@ Emitter::Emitter(const CubeProblem& problem, const CubePlan& plan, Builder& buil
       right_(g.right),
       bias_(g.bias),
       residual_(g.residual),
-      result_(g.result) {
+      result_(g.result),
+      factors_(problem.epilogue.scaled ? g.factors : REGIE_NONE),
+      factors_offset_(static_cast<int64_t>(g.factors_offset)),
+      tables_offset_(static_cast<int64_t>(g.tables_offset)),
+      zero_(g.zero),
+      scale_(g.scale) {
   const CubeProblem& p = problem;
   const Expr core = b_.core();
   part_n_ = t_.parts_n == 1 ? Expr(0) : core % t_.parts_n;
@@ -49,6 +54,8 @@ Emitter::Emitter(const CubeProblem& problem, const CubePlan& plan, Builder& buil
 void Emitter::emit() {
   clear();
   load_bias();
+  load_factors();
+  load_tables();
   open();
   if (t_.resident) load_resident();
   // The innermost loop of several turns around tiles of rows loads the next turn's panel while it computes.
@@ -72,7 +79,7 @@ void Emitter::clear() {
       b_.fill(l1(t_.l1_left), REGIE_TILE_F16, 0, t_.left_slots * t_.left_bytes / 2);
   } else if (p_.convolution) {
     if (p_.misses_channels() || t_.window * p_.width % t_.pixels || p_.left_blocks() % t_.unit_blocks) {
-      zero(t_.ub_load, 2 * 16 * t_.pixels * t_.unit_blocks * left_es_);
+      zero(t_.ub_load, 2 * p_.k0() * t_.pixels * t_.unit_blocks * left_es_);
       cleared = true;
     }
   } else if (rows_missing || p_.transposed_a || p_.k % t_.unit_columns) {
@@ -91,6 +98,14 @@ void Emitter::clear() {
     zero(t_.ub_bias, round_up(static_cast<int64_t>(p_.epilogue.bias_count), 16) * 4 + t_.columns * 64);
     cleared = true;
   }
+  if (factors_ != REGIE_NONE) {
+    zero(t_.ub_factors, round_up(p_.result_columns(), 16) * 4 + t_.columns * 64);
+    cleared = true;
+  }
+  if (p_.of_bytes() && p_.bytes.tables()) {
+    zero(t_.ub_tables, p_.bytes.tables() * table_bytes(p_, t_));
+    cleared = true;
+  }
   if (cleared) hand_over(b_, flags_, kVector, kLoad);
 }
 
@@ -101,6 +116,12 @@ void Emitter::load_bias() {
   hand_over(b_, flags_, kLoad, kVector);
   if (bias_es_ == 2)
     b_.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(t_.ub_bias), ub(t_.ub_bias_load), n);
+}
+
+void Emitter::load_factors() {
+  if (factors_ == REGIE_NONE) return;
+  b_.copy(ub(t_.ub_factors), gm(factors_, factors_offset_), p_.result_columns() * 4);
+  hand_over(b_, flags_, kLoad, kVector);
 }
 
 void Emitter::open() {
@@ -190,7 +211,7 @@ void Emitter::product(const Turn& turn, const Expr& left_slot, const Expr& c, co
                turned ? Expr(0) : first, turned ? p_.k : p_.n, turned ? t_.columns * 16 : round_up(p_.k, 16),
                turned ? round_up(p_.k, 16) : t_.columns * 16, t_.right_unit_rows, t_.right_unit_columns,
                t_.ub_right_load, t_.ub_right_panel, *right_unit_, *right_panel_,
-               slot * t_.right_bytes + t_.l1_right);
+               slot * t_.right_bytes + t_.l1_right, {});
     right_ready_->end_write(slot);
   }
   auto chunk = [&](const Expr& k, const Expr& right_slot) {
@@ -249,7 +270,8 @@ void Emitter::step(const Turn& turn, const Expr& left_slot, const Expr& c, const
       i.k_blocks = blocks;
       i.plane = t_.plane;
       i.row_stride = t_.step * kFractal;
-      b_.im2col(l0a(to_a), l1(left_slot * t_.left_bytes + t_.l1_left), REGIE_TILE_F16, i);
+      i.pad = p_.bytes.pad;
+      b_.im2col(l0a(to_a), l1(left_slot * t_.left_bytes + t_.l1_left), left_type(), i);
     });
   } else if (p_.transposed_a) {
     const int64_t rows = round_up(round_up(p_.k, 16), t_.unit_rows);
@@ -264,7 +286,8 @@ void Emitter::step(const Turn& turn, const Expr& left_slot, const Expr& c, const
   if (p_.constant_b) {
     const Expr from = t_.resident ? n * (kb * block()) + first * block() + t_.l1_right
                                   : right_slot * t_.right_bytes + s * (t_.step * block()) + t_.l1_right;
-    b_.fractal(l0b(to_b), l1(from), {t_.columns, kFractal, kFractal}, {blocks, block(), block()});
+    b_.fractal(l0b(to_b), l1(from), {t_.columns * p_.right_parts(), kFractal, kFractal},
+               {blocks, block(), block()});
   } else if (p_.transposed_b) {
     const int64_t rows = round_up(t_.columns * 16, t_.right_unit_rows);
     b_.fractal(l0b(to_b), l1(right_slot * t_.right_bytes + t_.l1_right + first * (rows * 32)),
@@ -276,10 +299,12 @@ void Emitter::step(const Turn& turn, const Expr& left_slot, const Expr& c, const
   }
   l0_->end_write(l0);
   l0_->begin_read(l0);
-  const int64_t all_k = p_.convolution ? kb * 16 : p_.k;
-  b_.mmad(REGIE_TILE_F16, l0c(sums_slot(slot) * sums_bytes()), l0a(to_a), l0b(to_b), t_.padded_rows,
-          t_.columns * 16, clamp(0, t_.step * 16, Expr(all_k) - first * 16), min(first, 1), m1 * kSums,
-          t_.step * kFractal, block());
+  const int64_t k0 = p_.k0(), all_k = p_.convolution || p_.left_parts == 2 ? kb * k0 : p_.k;
+  for (int64_t part = 0; part < p_.right_parts(); ++part)
+    b_.mmad(left_type(), l0c(sums_slot(slot) * sums_bytes()), l0a(to_a),
+            l0b(to_b + part * (t_.columns * kFractal)), t_.padded_rows, t_.columns * 16,
+            clamp(0, t_.step * k0, Expr(all_k) - first * k0), part ? Expr(1) : min(first, 1), m1 * kSums,
+            t_.step * kFractal, block());
   l0_->end_read(l0);
 }
 
@@ -293,20 +318,29 @@ Program cube_program(const CubeProblem& p, const CubePlan& plan, const Chip& chi
   const int64_t left_es = p.bytes_of(p.left_elem);
   uint64_t left = 0, result = 0;  // bytes, elements
   if (p.convolution) {
-    left = static_cast<uint64_t>(p.batch * p.channels * p.height * p.width * left_es);
-    result = static_cast<uint64_t>(p.batch * p.out_channels * p.out_height * p.out_width);
+    left = static_cast<uint64_t>(p.batch * p.lanes_in() * p.height * p.width * left_es);
+    result = static_cast<uint64_t>(p.batch * p.lanes_out() * p.out_height * p.out_width);
   } else {
     left = static_cast<uint64_t>((p.a_batched ? p.batch : 1) * p.m * p.k * left_es);
     result = static_cast<uint64_t>(p.batch * p.m * p.n);
   }
   CubeBuffers g;
   g.left = b.operand(0, left);
-  g.right = b.operand(1, right_bytes);
+  g.right = b.operand(p.right_operand, right_bytes);
   const Epilogue& e = p.epilogue;
   if (e.bias_operand != REGIE_NONE)
     g.bias = b.operand(e.bias_operand, e.bias_count * static_cast<uint64_t>(p.bytes_of(p.bias_elem)));
   if (e.residual_operand != REGIE_NONE)
     g.residual = b.operand(e.residual_operand, result * static_cast<uint64_t>(p.bytes_of(p.residual_elem)));
+  if (e.scaled) {
+    g.factors = g.right;
+    g.factors_offset = right_bytes - static_cast<uint64_t>(p.result_columns() * 4);
+  }
+  if (p.of_bytes()) {
+    g.tables_offset = right_bytes - static_cast<uint64_t>(p.bytes.tables() * p.result_columns() * 4);
+    if (p.bytes.zero_operand != REGIE_NONE) g.zero = b.operand(p.bytes.zero_operand, 1);
+    if (p.bytes.scale_operand != REGIE_NONE) g.scale = b.operand(p.bytes.scale_operand, 4);
+  }
   g.result = b.result(0, result * static_cast<uint64_t>(p.element_bytes()));
   emit_cube(p, plan, b, g);
   return b.finish();

@@ -8,6 +8,7 @@
 
 #include "channel.h"
 #include "cube.h"
+#include "window.h"
 
 namespace aicore {
 
@@ -35,6 +36,9 @@ class Emitter {
   int64_t q() const { return t_.drained * 16 * t_.padded_rows; }
 
   void load_bias();
+  void load_factors();
+  // Of a product of bytes (cube_bytes.cpp).
+  void load_tables();
   void open();
 
   // Loops.
@@ -45,13 +49,7 @@ class Emitter {
 
   // The left panel.
 
-  // The window of input rows of a tile: where it begins, in one of three cases told by loops of no or one
-  // turn.
-  struct Window {
-    Expr first = 0;  // row of the input that lies first in L1
-    Expr top =
-        0;  // row, of the window's rows, under the first kernel row of the tile: negative in the padding
-  };
+  // The window of input rows of a tile.
   void window(const Expr& tile, const std::function<void(const Window&)>& body);
   Expr left_base(const Turn& turn) const;
   void load_left(const Turn& turn, const Expr& slot, const Expr& chunk = 0);
@@ -61,17 +59,26 @@ class Emitter {
   // A left panel of halves that needs nothing done.
   void load_directly(const Turn& turn, const Expr& slot, const Expr& chunk);
 
+  // Which halves of an f32 panel (CubeProblem::left_parts): the rounded values; both, these behind each other
+  // in L1; or one of them, the rest where `rest` is 1.
+  struct Parts {
+    bool both = false;
+    std::optional<Expr> rest = std::nullopt;
+  };
+  // What rounding to `half` lost of `n` elements: `subtract` takes ub_wide from what was rounded.
+  void rest_of(const Expr& half, const Expr& n, const std::function<void()>& subtract, const Expr& to);
+
   // Part of a row-major matrix, `rows` x `columns` from (r0, c0), to L1 as blocks of 16 columns: (column
   // block, row, 16).
   void load_panel(uint32_t buffer, int64_t es, const Expr& base, const Expr& r0, int64_t all_rows,
                   const Expr& c0, int64_t all_columns, int64_t rows, int64_t columns, int64_t unit_rows,
                   int64_t unit_columns, int64_t ub_load, int64_t ub_panel, Channel& unit, Channel& panel,
-                  const Expr& to);
+                  const Expr& to, const Parts& parts);
 
   // The right matrix.
 
   Expr column_tile(const Expr& n) const { return part_n_ * t_.turns_n + n; }
-  int64_t block() const { return t_.columns * kFractal; }
+  int64_t block() const { return t_.columns * p_.right_parts() * kFractal; }
   Expr packed_from(const Turn& turn, const Expr& n, const Expr& first_k) const;
   void load_resident();
 
@@ -87,6 +94,15 @@ class Emitter {
 
   void way_out(const Turn& turn, const Expr& c, const Expr& n, const Expr& slot);
 
+  void round_of_bytes(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot,
+                      const Expr& out);
+  // Sums, or what was made of them, in four bytes each, to the result's order.
+  void arrange_words(uint8_t type, const Expr& to, const Expr& from);
+  // What the cube and im2col take the left matrix for.
+  uint8_t left_type() const {
+    return !p_.of_bytes() ? REGIE_TILE_F16 : p_.left_elem == REGIE_U8 ? REGIE_TILE_U8 : REGIE_TILE_S8;
+  }
+
   // Where a round's part of the result (and of the residual) lies in global memory.
   struct Part {
     Expr offset = 0, run = 0, runs = 0;  // bytes, bytes, count
@@ -94,6 +110,9 @@ class Emitter {
     int64_t row = 0;                     // bytes from run to run in UB, for an element of one byte
   };
   Part part(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, int64_t es) const;
+  void turn_sums(int64_t to, int64_t from);
+  void turn_sums_twice(int64_t count);
+  void fill_up(const Turn& turn, const Expr& n, const Expr& r, const Expr& result);
   void round(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot,
              const Expr& out);
 
@@ -102,7 +121,10 @@ class Emitter {
   Builder& b_;
   Flags flags_;
   int64_t es_, left_es_, right_es_, bias_es_, residual_es_;
-  uint32_t left_, right_, bias_, residual_, result_;
+  uint32_t left_, right_, bias_, residual_, result_, factors_;
+  int64_t factors_offset_;
+  int64_t tables_offset_;  // of a product of bytes
+  uint32_t zero_, scale_;
   Expr part_b_ = 0, part_m_ = 0, part_n_ = 0, first_batch_ = 0, first_group_ = 0;
   // Channels, in the order of a tile's way.
   std::optional<Channel> unit_, panel_, left_ready_, right_unit_, right_panel_, right_ready_, l0_, sums_,

@@ -6,30 +6,8 @@ namespace aicore {
 using namespace regie::tile;
 
 void Emitter::window(const Expr& tile, const std::function<void(const Window&)>& body) {
-  const int64_t step = t_.out_rows * p_.stride_h, last = p_.height - t_.window;
-  const Expr y = tile * step - Expr(p_.pad_top);
-  if (last == 0 || tile.fixed()) {
-    Window w;
-    w.first = last == 0 ? Expr(0) : clamp(0, last, y);
-    w.top = y - w.first;
-    return body(w);
-  }
-  const int64_t above = up(p_.pad_top, step);            // tiles that begin in the padding
-  const int64_t below = (last + p_.pad_top) / step + 1;  // the first that would end beyond the map
-  const int64_t tiles = t_.parts_m * t_.turns_m;
-  if (above > 0) b_.loop(clamp(0, 1, Expr(above) - tile), [&](const Expr&) { body({0, y}); });
-  auto middle = [&] {
-    if (below >= tiles) return body({y, 0});
-    b_.loop(clamp(0, 1, Expr(below) - tile), [&](const Expr&) { body({y, 0}); });
-  };
-  if (below > above) {
-    if (above == 0)
-      middle();
-    else
-      b_.loop(clamp(0, 1, tile - Expr(above - 1)), [&](const Expr&) { middle(); });
-  }
-  if (below < tiles)
-    b_.loop(clamp(0, 1, tile - Expr(below - 1)), [&](const Expr&) { body({last, y - Expr(last)}); });
+  at_window(b_, tile, t_.out_rows * p_.stride_h, p_.pad_top, p_.height - t_.window, t_.parts_m * t_.turns_m,
+            body);
 }
 
 Expr Emitter::left_base(const Turn& turn) const {
@@ -45,20 +23,25 @@ void Emitter::load_left(const Turn& turn, const Expr& slot, const Expr& chunk) {
     load_map(turn, slot);
   else if (p_.transposed_a)
     load_panel(left_, left_es_, left_base(turn), 0, p_.k, row, p_.m, round_up(p_.k, 16), t_.rows,
-               t_.unit_rows, t_.unit_columns, t_.ub_load, t_.ub_panel, *unit_, *panel_, to);
-  else
-    load_panel(left_, left_es_, left_base(turn), row, p_.m, chunk * (t_.chunk * 16), p_.k, t_.rows,
-               t_.streamed ? t_.chunk * 16 : round_up(p_.k, 16), t_.unit_rows, t_.unit_columns, t_.ub_load,
-               t_.ub_panel, *unit_, *panel_, to);
+               t_.unit_rows, t_.unit_columns, t_.ub_load, t_.ub_panel, *unit_, *panel_, to, {});
+  else if (t_.streamed && p_.left_parts == 2) {
+    const int64_t chunks = p_.part_blocks() / t_.chunk;  // of a part
+    load_panel(left_, left_es_, left_base(turn), row, p_.m, (chunk % chunks) * (t_.chunk * 16), p_.k, t_.rows,
+               t_.chunk * 16, t_.unit_rows, t_.unit_columns, t_.ub_load, t_.ub_panel, *unit_, *panel_, to,
+               {false, chunk / chunks});
+  } else
+    load_panel(left_, left_es_, left_base(turn), row, p_.m, chunk * (t_.chunk * p_.k0()), p_.k, t_.rows,
+               (t_.streamed ? t_.chunk : p_.part_blocks()) * p_.k0(), t_.unit_rows, t_.unit_columns,
+               t_.ub_load, t_.ub_panel, *unit_, *panel_, to, {p_.left_parts == 2});
   left_ready_->end_write(slot);
 }
 
 void Emitter::load_directly(const Turn& turn, const Expr& slot, const Expr& chunk) {
   const Expr to = slot * t_.left_bytes + t_.l1_left;
-  if (!p_.convolution) {  // rows become blocks of 16 columns on the way
+  if (!p_.convolution) {  // rows become blocks of 16 columns (32 bytes) on the way
     const Expr row = row_tile(turn) * t_.rows, block = chunk * t_.chunk;
-    b_.copy(l1(to), gm(left_, left_base(turn) + row * (p_.k * 2) + block * kBlock), kBlock,
-            {clamp(0, t_.rows, Expr(p_.m) - row), kBlock, p_.k * 2},
+    b_.copy(l1(to), gm(left_, left_base(turn) + row * (p_.k * p_.lane()) + block * kBlock), kBlock,
+            {clamp(0, t_.rows, Expr(p_.m) - row), kBlock, p_.k * p_.lane()},
             {clamp(0, t_.streamed ? t_.chunk : p_.k_blocks(), Expr(p_.k_blocks()) - block), t_.rows * kBlock,
              kBlock});
     return;
@@ -66,14 +49,23 @@ void Emitter::load_directly(const Turn& turn, const Expr& slot, const Expr& chun
   const int64_t map = p_.height * p_.width;
   const Expr channel = p_.groups == 1 ? Expr(0) : group(turn) * p_.in_group;
   window(row_tile(turn), [&](const Window& w) {
-    const Expr from = ((batch(turn) * p_.channels + channel) * map + w.first * (p_.width * 16)) * 2;
+    const Expr from =
+        ((batch(turn) * p_.lanes_in() + channel) * map + w.first * (p_.width * p_.k0())) * p_.lane();
     b_.copy(l1(to), gm(left_, from), t_.window * p_.width * kBlock,
             {p_.left_blocks(), t_.plane, map * kBlock});
   });
 }
 
+void Emitter::rest_of(const Expr& half, const Expr& n, const std::function<void()>& subtract,
+                      const Expr& to) {
+  b_.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(t_.ub_wide), ub(half), n);
+  subtract();
+  b_.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(to), ub(t_.ub_wide), n);
+}
+
 void Emitter::load_map(const Turn& turn, const Expr& slot) {
-  const int64_t map = p_.height * p_.width, P = t_.pixels, blocks = t_.unit_blocks, channels = 16 * blocks;
+  const int64_t map = p_.height * p_.width, P = t_.pixels, blocks = t_.unit_blocks,
+                channels = p_.k0() * blocks;
   const int64_t units = up(p_.left_blocks(), blocks) * t_.pixel_chunks;
   const int64_t all = t_.window * p_.width, es = left_es_;
   auto load = [&](const Expr& u) {
@@ -88,7 +80,7 @@ void Emitter::load_map(const Turn& turn, const Expr& slot) {
     unit_->begin_write(s);
     window(row_tile(turn), [&](const Window& w) {
       const Expr from =
-          (batch(turn) * p_.channels + channel) * (map * es) + (w.first * p_.width + chunk * P) * one;
+          (batch(turn) * p_.lanes_in() + channel) * (map * es) + (w.first * p_.width + chunk * P) * one;
       const Place to = ub(s * (channels * P * es) + t_.ub_load);
       if (p_.left_blocked)
         b_.copy(to, gm(left_, from), bytes,
@@ -98,38 +90,60 @@ void Emitter::load_map(const Turn& turn, const Expr& slot) {
     });
     unit_->end_write(s);
     unit_->begin_read(s);
-    const Expr panel = s * (channels * 2 * P) + t_.ub_panel;
+    const bool both = p_.left_parts == 2;
+    const int64_t panel_bytes = channels * p_.lane() * P;
+    const Expr panel = s * (p_.left_parts * panel_bytes) + t_.ub_panel;
+    const auto subtract = [&] {
+      b_.binary(REGIE_TILE_SUB, REGIE_TILE_F32, ub(t_.ub_wide), ub(s * (channels * P * es) + t_.ub_load),
+                ub(t_.ub_wide), channels * P);
+    };
     Expr half = s * (channels * P * es) + t_.ub_load;
-    if (p_.left_blocked) {  // f32, which only has to become halves
+    if (p_.of_bytes()) {  // what channels that are not there leave behind is multiplied by zeros
+      panel_->begin_write(s);
+      b_.transpose(ub(panel), ub(half), 32, P, {P / 32, 1024, 32}, {blocks, 32 * P, 32 * P}, REGIE_TILE_B8);
+    } else if (p_.left_blocked) {  // f32, which only has to become halves
       panel_->begin_write(s);
       b_.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(panel), ub(half), channels * P);
+      if (both) rest_of(panel, channels * P, subtract, panel + panel_bytes);
     } else {
       if (es == 4) {
         b_.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(t_.ub_cast), ub(half), channels * P);
         half = t_.ub_cast;
       }
+      std::function<void()> clear_all = [] {};
       if (p_.misses_channels()) {
         // Channels that are not there: zeros, as weights are, so that nothing of an earlier turn is
         // multiplied. Where they lie depends on the slot, which an address cannot say beside `valid`.
         const Expr missing = clamp(0, channels, channel + channels - Expr(p_.channels));
-        auto clear_missing = [&](int64_t at) {
+        auto clear_missing = [&, missing](int64_t at) {
           b_.fill(ub(valid * (P * 2) + at), REGIE_TILE_F16, 0, P, {missing, P * 2});
         };
         if (es == 4) {
-          clear_missing(t_.ub_cast);
+          clear_all = [this, clear_missing] { clear_missing(t_.ub_cast); };
+          clear_all();
         } else {
           b_.loop(Expr(1) - s, [&](const Expr&) { clear_missing(t_.ub_load); });
           b_.loop(s, [&](const Expr&) { clear_missing(t_.ub_load + channels * P * 2); });
         }
       }
       panel_->begin_write(s);
-      b_.transpose(ub(panel), ub(half), 32, P * 2, {P / 16, 512, 32}, {blocks, 32 * P, 32 * P});
+      const auto turn = [&](const Expr& to) {
+        b_.transpose(ub(to), ub(half), 32, P * 2, {P / 16, 512, 32}, {blocks, 32 * P, 32 * P});
+      };
+      turn(panel);
+      if (both) {
+        rest_of(half, channels * P, subtract, half);
+        clear_all();
+        turn(panel + panel_bytes);
+      }
     }
     unit_->end_read(s);
     panel_->end_write(s);
     panel_->begin_read(s);
-    b_.copy(l1(slot * t_.left_bytes + t_.l1_left + first * (t_.plane / 16) + chunk * (32 * P)), ub(panel),
-            32 * P * blocks);
+    for (int64_t i = 0; i < p_.left_parts; ++i)
+      b_.copy(l1(slot * t_.left_bytes + t_.l1_left + i * (p_.left_blocks() * t_.plane) +
+                 unit * (blocks * t_.plane) + chunk * (32 * P)),
+              ub(panel + i * panel_bytes), 32 * P * blocks);
     panel_->end_read(s);
   };
   if (units == 1)
@@ -141,7 +155,7 @@ void Emitter::load_map(const Turn& turn, const Expr& slot) {
 void Emitter::load_panel(uint32_t buffer, int64_t es, const Expr& base, const Expr& r0, int64_t all_rows,
                          const Expr& c0, int64_t all_columns, int64_t rows, int64_t columns,
                          int64_t unit_rows, int64_t unit_columns, int64_t ub_load, int64_t ub_panel,
-                         Channel& unit, Channel& panel, const Expr& to) {
+                         Channel& unit, Channel& panel, const Expr& to, const Parts& parts) {
   const int64_t nr = up(rows, unit_rows), nc = up(columns, unit_columns), all = nr * unit_rows;
   auto one = [&](const Expr& u) {
     const Expr r = nc == 1 ? u : u / nc, c = nc == 1 ? Expr(0) : u % nc, s = u % 2;
@@ -155,19 +169,36 @@ void Emitter::load_panel(uint32_t buffer, int64_t es, const Expr& base, const Ex
     unit.end_write(s);
     unit.begin_read(s);
     panel.begin_write(s);
-    const Place out = ub(s * (unit_rows * unit_columns * 2) + ub_panel);
+    const int64_t elements = unit_rows * unit_columns, count = parts.both ? 2 : 1, k0 = p_.k0(),
+                  panel_bytes = elements * p_.lane();
+    const Expr half = s * (count * panel_bytes) + ub_panel;
+    const Place out = ub(half);
     const Place in = ub(s * (unit_rows * unit_columns * es) + ub_load);
     const Repeat by_row{unit_rows, 32, unit_columns * es},
-        by_block{unit_columns / 16, unit_rows * 32, 16 * es};
+        by_block{unit_columns / k0, unit_rows * 32, k0 * es};
     if (es == 4)
       b_.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, out, in, 16, by_row, by_block);
-    else
+    else  // 32 bytes, whatever they are
       b_.unary(REGIE_TILE_COPY, REGIE_TILE_F16, out, in, 16, by_row, by_block);
+    const auto rest = [&](const Expr& to_half) {
+      rest_of(
+          half, elements,
+          [&] {
+            b_.binary(REGIE_TILE_SUB, REGIE_TILE_F32, ub(t_.ub_wide), in, ub(t_.ub_wide), 16,
+                      {unit_rows, 64, unit_columns * es, 64},
+                      {unit_columns / 16, unit_rows * 64, 16 * es, unit_rows * 64});
+          },
+          to_half);
+    };
+    if (parts.both) rest(half + elements * 2);
+    if (parts.rest) b_.loop(*parts.rest, [&](const Expr&) { rest(half); });
     unit.end_read(s);
     panel.end_write(s);
     panel.begin_read(s);
-    b_.copy(l1(to + r * (unit_rows * 32) + c * (unit_columns / 16 * all * 32)), out, unit_rows * 32,
-            {unit_columns / 16, all * 32, unit_rows * 32});
+    for (int64_t i = 0; i < count; ++i)
+      b_.copy(l1(to + i * (p_.part_blocks() * all * 32) + r * (unit_rows * 32) +
+                 c * (unit_columns / k0 * all * 32)),
+              ub(half + i * panel_bytes), unit_rows * 32, {unit_columns / k0, all * 32, unit_rows * 32});
     panel.end_read(s);
   };
   if (nr * nc == 1)

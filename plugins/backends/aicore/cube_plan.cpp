@@ -1,6 +1,7 @@
 // Which tiles: all that fit the buffers are weighed by the model of time, the quickest is taken (the first of
 // equals).
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "channel.h"
@@ -83,8 +84,9 @@ class Search {
       const int64_t m1 = t.padded_rows / 16;
       t.sums_slots = std::min<int64_t>(2, chip_.sizes.l0c / (m1 * columns * kSums));
       if (t.sums_slots == 0) break;
-      t.step = std::min<int64_t>(
-          {chip_.sizes.l0a / 2 / (m1 * kFractal), chip_.sizes.l0b / 2 / (columns * kFractal), p_.k_blocks()});
+      t.step =
+          std::min<int64_t>({chip_.sizes.l0a / 2 / (m1 * kFractal),
+                             chip_.sizes.l0b / 2 / (columns * p_.right_parts() * kFractal), p_.k_blocks()});
       if (t.step < 1) break;
       try_parts(t);
     }
@@ -129,35 +131,42 @@ class Search {
     if (p_.convolution) {
       t.window = std::min((t.out_rows - 1) * p_.stride_h + (p_.kernel_h - 1) * p_.dilation_h + 1, p_.height);
       const int64_t all = t.window * p_.width;
-      const int64_t most = chip_.sizes.ub >= (220 << 10) ? 384 : 256;  // positions of 16 channels in UB
-      t.pixels = std::min<int64_t>(round_up(all, 16), most);
+      // Positions of k0 channels in UB, in whole blocks of a transposition.
+      const int64_t some = chip_.sizes.ub >= (220 << 10) && p_.left_parts == 1 ? 384 : 256,
+                    most = some * (p_.of_bytes() ? 2 : 1);
+      t.pixels = std::min<int64_t>(round_up(all, p_.k0()), most);
       t.pixel_chunks = up(all, t.pixels);
-      t.pixels = round_up(up(all, t.pixel_chunks), 16);
+      t.pixels = round_up(up(all, t.pixel_chunks), p_.k0());
       t.plane = p_.direct() ? all * kBlock : t.pixel_chunks * t.pixels * kBlock;
       // Small windows: several blocks of channels at a time.
       const int64_t blocks =
           t.pixel_chunks == 1 && !p_.direct() ? std::clamp<int64_t>(most / t.pixels, 1, p_.left_blocks()) : 1;
       t.unit_blocks = up(p_.left_blocks(), up(p_.left_blocks(), blocks));
-      t.left_bytes = round_up(p_.left_blocks(), t.unit_blocks) * t.plane;
+      // Parts lie behind each other without a gap.
+      while (p_.left_parts == 2 && p_.left_blocks() % t.unit_blocks) --t.unit_blocks;
+      t.left_bytes = p_.left_parts * round_up(p_.left_blocks(), t.unit_blocks) * t.plane;
     } else {
-      const int64_t budget = p_.constant_b ? 8192 : 4096;
+      const int64_t budget = p_.constant_b && p_.left_parts == 1 ? 8192 : 4096;
       if (p_.transposed_a) {
         t.unit_columns = t.rows > 256 ? t.rows / 2 : t.rows;
         t.unit_rows = unit_rows(budget, t.unit_columns, kb * 16);
         t.left_bytes = round_up(kb * 16, t.unit_rows) * t.rows * 2;
       } else {
-        t.unit_columns = std::min<int64_t>(kb * 16, 256);
+        t.unit_columns = std::min<int64_t>(kb * p_.k0(), 256);
+        if (p_.left_parts == 2)
+          while (p_.part_blocks() * 16 % t.unit_columns) t.unit_columns -= 16;
         t.unit_rows = even_rows(budget, t.unit_columns, t.rows);
-        t.left_bytes = (p_.direct() ? kb : round_up(kb * 16, t.unit_columns) / 16) * t.rows * kBlock;
+        t.left_bytes =
+            (p_.direct() ? kb : round_up(kb * p_.k0(), t.unit_columns) / p_.k0()) * t.rows * kBlock;
       }
     }
     int64_t left = chip_.sizes.l1;
     for (int64_t slots : {2, 1}) {
       t.left_slots = slots;
       left = chip_.sizes.l1 - slots * t.left_bytes;
-      if (left >= 2 * t.step * t.columns * kFractal) break;
+      if (left >= 2 * t.step * t.columns * p_.right_parts() * kFractal) break;
     }
-    const int64_t block = t.columns * kFractal;  // of the right matrix, a block of k
+    const int64_t block = t.columns * p_.right_parts() * kFractal;  // of the right matrix, a block of k
     if (!p_.constant_b) {
       // All of k of a tile.
       const bool turned = p_.transposed_b;
@@ -194,11 +203,11 @@ class Search {
   // Both matrices in chunks of k: the largest that leave two of each in L1, and some smaller ones, which fill
   // sooner.
   void try_streamed(CubePlan t) {
-    const int64_t kb = p_.k_blocks(), block = t.columns * kFractal;
+    const int64_t kb = p_.k_blocks(), block = t.columns * p_.right_parts() * kFractal;
     t.streamed = true;
     t.left_slots = 2;
     t.unit_columns = 256;
-    t.unit_rows = even_rows(8192, t.unit_columns, t.rows);
+    t.unit_rows = even_rows(p_.left_parts == 1 ? 8192 : 4096, t.unit_columns, t.rows);
     while (t.step & (t.step - 1)) t.step &= t.step - 1;
     const int64_t unit = std::max<int64_t>(16, t.step);
     const int64_t most = chip_.sizes.l1 / 2 / (t.rows * kBlock + block) / unit * unit;
@@ -206,6 +215,7 @@ class Search {
       t.chunk = chunk;
       t.chunks = up(kb, chunk);
       if (t.chunks == 1) continue;  // then it is one panel
+      if (p_.left_parts == 2 && p_.part_blocks() % chunk) continue;
       t.left_bytes = t.rows * chunk * kBlock;
       t.right_bytes = chunk * block;
       finish(t);
@@ -219,8 +229,9 @@ class Search {
     t.l1_left = l1.take(t.left_slots * t.left_bytes);
     t.l1_right = l1.take((t.resident ? 1 : 2) * t.right_bytes);
     if (!l1.fits()) return too_big("L1", l1.used(), chip_.sizes.l1);
-    for (int64_t drained : {4, 2, 1}) {
-      if (t.columns % drained) continue;
+    for (int64_t drained : {16, 8, 4, 2, 1}) {
+      // Bytes leave room for more, and their way out has more instructions to start.
+      if (t.columns % drained || (drained > 4 && !p_.of_bytes())) continue;
       t.drained = drained;
       if (place_ub(t)) {
         t.cycles = cycles(t);
@@ -236,14 +247,17 @@ class Search {
     if (p_.direct()) {
       // Nothing of the left matrix comes by here.
     } else if (p_.convolution) {
-      const int64_t unit = 16 * t.pixels * t.unit_blocks;
+      const int64_t unit = p_.k0() * t.pixels * t.unit_blocks;
       t.ub_load = ub.take(2 * unit * left_es_);
       t.ub_cast = left_es_ == 4 && !p_.left_blocked ? ub.take(unit * 2) : t.ub_load;
-      t.ub_panel = ub.take(2 * unit * 2);
+      t.ub_panel = ub.take(p_.left_parts * 2 * unit * p_.lane());
+      if (p_.left_parts == 2) t.ub_wide = ub.take(unit * 4);
     } else {
       t.ub_load = ub.take(2 * t.unit_rows * t.unit_columns * left_es_);
-      t.ub_panel = ub.take(2 * t.unit_rows * t.unit_columns * 2);
+      t.ub_panel = ub.take(p_.left_parts * 2 * t.unit_rows * t.unit_columns * p_.lane());
+      if (p_.left_parts == 2) t.ub_wide = ub.take(t.unit_rows * t.unit_columns * 4);
     }
+    if (p_.of_bytes()) return place_bytes(t, ub);
     if (!p_.constant_b) {
       t.ub_right_load = ub.take(2 * t.right_unit_rows * t.right_unit_columns * right_es_);
       t.ub_right_panel = ub.take(2 * t.right_unit_rows * t.right_unit_columns * 2);
@@ -254,13 +268,29 @@ class Search {
       t.ub_bias = ub.take(n * 4);
       t.ub_bias_load = bias_es_ == 2 ? ub.take(n * 2) : t.ub_bias;
     }
-    const bool turned = p_.convolution && !p_.result_blocked;
+    if (p_.epilogue.scaled) t.ub_factors = ub.take((round_up(p_.result_columns(), 16) + t.columns * 16) * 4);
+    const bool turned = p_.turned();
     if (p_.epilogue.residual_operand != REGIE_NONE) t.ub_residual = ub.take(2 * q * residual_es_);
-    t.ub_drain = ub.take(q * (turned ? 2 : 4));
-    if (turned) t.ub_turned = ub.take(q * 2);
+    t.ub_drain = ub.take(q * (turned && !p_.epilogue.scaled && !p_.split_sums ? 2 : 4));
+    if (turned) t.ub_turned = ub.take(q * (p_.split_sums ? 4 : 2));
     t.ub_sum = ub.take(q * 4);
     t.ub_temporary = ub.take(q * 4 * epilogue_temporaries(p_));
     t.ub_value = es_ == 2 ? ub.take(q * 4) : 0;
+    t.ub_result = ub.take(2 * q * es_);
+    t.ub_used = ub.used();
+    return ub.fits();
+  }
+
+  // What the sums of a product of bytes take on their way out.
+  bool place_bytes(CubePlan& t, Room& ub) const {
+    const int64_t q = t.drained * 16 * t.padded_rows;
+    t.ub_tables = ub.take(p_.bytes.tables() * table_bytes(p_, t));
+    t.ub_scalars = ub.take(4 * kBlock);
+    t.ub_drain = ub.take(q * 4);
+    t.ub_sum = p_.epilogue.activation.empty() ? t.ub_drain : ub.take(q * 4);
+    t.ub_temporary = ub.take(q * 4 * epilogue_temporaries(p_));
+    t.ub_half = es_ == 1 ? ub.take(q * 2) : 0;
+    t.ub_turned = es_ == 1 && p_.convolution && !p_.result_blocked ? ub.take(q * 2) : t.ub_half;
     t.ub_result = ub.take(2 * q * es_);
     t.ub_used = ub.used();
     return ub.fits();
@@ -286,46 +316,64 @@ class Search {
             ? rate(read, d(p_.batch * p_.channels * p_.height * p_.width * left_es_), parts_n, parts_n)
             : rate(read, d((p_.a_batched ? p_.batch : 1) * p_.m * p_.k * left_es_),
                    t.streamed ? d(t.n_tiles) : parts_n, parts_n);
-    const double right_rate = rate(weights, d(p_.groups * p_.k_blocks() * t.n_tiles * t.columns * kFractal),
-                                   parts_m * (t.resident ? 1 : d(t.turns_m)), parts_m);
+    const double right_rate =
+        rate(weights, d(p_.groups * p_.k_blocks() * t.n_tiles * t.columns * p_.right_parts() * kFractal),
+             parts_m * (t.resident ? 1 : d(t.turns_m)), parts_m);
     PipeCycles left, tile;
     if (p_.direct()) {
       left[REGIE_TILE_LOAD] = d(t.streamed ? t.chunks : 1) * load_start +
-                              d(p_.convolution ? t.left_bytes : t.rows * p_.k * 2) / left_rate;
+                              d(p_.convolution ? t.left_bytes : t.rows * p_.k * p_.lane()) / left_rate;
     } else if (p_.convolution) {
       const double units = d(up(p_.left_blocks(), t.unit_blocks) * t.pixel_chunks),
-                   elements = 16 * d(t.pixels * t.unit_blocks);
-      left[REGIE_TILE_LOAD] = units * (load_start + elements * d(left_es_) / left_rate);
-      const double starts = p_.left_blocked ? 1 : 3, bytes = p_.left_blocked || left_es_ == 2 ? 4 : 8;
+                   elements = d(p_.k0() * t.pixels * t.unit_blocks);
+      left[REGIE_TILE_LOAD] =
+          units * (load_start + (p_.of_bytes() ? load_bytes(t) : elements * d(left_es_)) / left_rate);
+      double starts = p_.left_blocked ? 1 : 3, bytes = p_.left_blocked || left_es_ == 2 ? 4 : 8;
+      if (p_.left_parts == 2) {  // widened, subtracted, rounded, and turned as well
+        starts += p_.left_blocked ? 3 : 4;
+        bytes += p_.left_blocked ? 12 : 16;
+      }
+      if (p_.of_bytes()) {  // turned
+        starts = 1;
+        bytes = 2;
+      }
       left[REGIE_TILE_VECTOR] = units * (starts * h.vector_start + 4 * flag + elements * bytes / lanes);
-      left[REGIE_TILE_STORE] = units * (h.store_start + 4 * flag + elements * 2 / h.ub_to_l1);
+      const double parts = d(p_.left_parts);
+      left[REGIE_TILE_STORE] =
+          units * (parts * h.store_start + 4 * flag + parts * elements * d(p_.lane()) / h.ub_to_l1);
     } else {
-      add_panel(left, d(t.rows), d(p_.k_blocks() * 16), d(t.unit_rows * t.unit_columns), left_es_, left_rate,
-                lanes);
+      add_panel(left, d(t.rows), d(p_.part_blocks() * p_.k0()), d(t.unit_rows * t.unit_columns), left_es_,
+                left_rate, lanes, d(p_.left_parts));
     }
     const double turns_m = d(t.turns_batch * t.turns_group * t.turns_m), inner = d(t.turns_c * t.turns_n);
     for (uint32_t i = 0; i < REGIE_TILE_PIPES; ++i) tile[i] = left[i] / (t.streamed ? 1 : inner);
     const double kb = d(p_.k_blocks()), m1 = d(t.padded_rows / 16), n1 = d(t.columns);
-    const double right_memory = kb * n1 * kFractal;
+    const double parts = d(p_.right_parts()), right_memory = kb * n1 * parts * kFractal;
     if (!p_.constant_b)
       add_panel(tile, n1 * 16, kb * 16, d(t.right_unit_rows * t.right_unit_columns), right_es_, read, lanes);
     else if (!t.resident)
       tile[REGIE_TILE_LOAD] += d(t.chunks) * load_start + right_memory / right_rate;
     const double steps = d(t.chunks * t.steps);
-    tile[REGIE_TILE_MOVE] += steps * (2 * h.move_start + 2 * flag) + kb * m1 * kFractal / h.l1_to_l0a +
-                             kb * n1 * kFractal / h.l1_to_l0b;
-    tile[REGIE_TILE_CUBE] += steps * (h.cube_start + 2 * flag) + kb * m1 * n1 / h.cube_efficiency;
+    tile[REGIE_TILE_MOVE] +=
+        steps * (2 * h.move_start + 2 * flag) + kb * m1 * kFractal / h.l1_to_l0a + right_memory / h.l1_to_l0b;
+    tile[REGIE_TILE_CUBE] +=
+        steps * (parts * h.cube_start + 2 * flag) + kb * m1 * n1 * parts / h.cube_efficiency;
     const double q = d(t.columns * 16 * t.padded_rows), rounds = d(t.columns / t.drained);
     double vector = q * 4 / h.l0c_to_ub, starts = 1;
     auto pass = [&](double passes) {
       vector += passes * q * 4 / lanes;
       starts += passes;
     };
-    if (!p_.convolution)
+    if (p_.of_bytes()) {
+      const auto [passes, instructions] = bytes_out();
+      vector += passes * q * 4 / lanes;
+      starts += instructions;
+    } else if (!p_.convolution)
       pass(1);
     else if (!p_.result_blocked)
-      pass(2);
+      pass(p_.split_sums ? 9 : 2);
     if (p_.epilogue.bias_operand != REGIE_NONE && p_.convolution) pass(1);
+    if (p_.epilogue.scaled) pass(p_.turned() && !p_.split_sums ? 2 : 1);
     if (es_ == 2) pass(1);
     if (p_.epilogue.residual_operand != REGIE_NONE) {
       pass(residual_es_ == 2 ? 2 : 1);
@@ -334,7 +382,7 @@ class Search {
     vector += activation_ * q * 4 / lanes;
     tile[REGIE_TILE_VECTOR] +=
         vector + rounds * ((starts + activation_instructions_) * h.vector_start + 4 * flag);
-    tile[REGIE_TILE_STORE] += rounds * store_start + q * d(es_) / write;
+    tile[REGIE_TILE_STORE] += rounds * store_start + (p_.of_bytes() ? store_bytes(t) : q * d(es_)) / write;
     double all = overlapped(tile, turns_m * inner) + h.l2_latency;
     if (t.streamed) {
       // Chunks overlap, so a tile fills with one of them; in UB the way in of the next tile waits for the way
@@ -348,14 +396,54 @@ class Search {
     return all;
   }
 
+  // What is done to the sums of a product of bytes: passes of four bytes an element, and instructions.
+  std::pair<double, double> bytes_out() const {
+    const auto tables = static_cast<double>(p_.bytes.tables());
+    double passes = tables, instructions = tables;
+    auto add = [&](double more, double count = 1) {
+      passes += more;
+      instructions += count;
+    };
+    if (p_.elem != REGIE_I32) add(1);
+    if (es_ == 4) {
+      p_.turned() ? add(2, 2) : add(1);
+      return {passes, instructions};
+    }
+    if (p_.bytes.divisor != 0) add(chip_.hardware.slow_passes);
+    add(2, 2);  // to whole numbers, to halves
+    const bool is_signed = p_.elem == REGIE_I8;
+    for (bool used :
+         {p_.bytes.zero != 0, p_.bytes.low > (is_signed ? -128 : 0), p_.bytes.high < (is_signed ? 127 : 255)})
+      if (used) add(0.5);
+    if (p_.turned()) add(1);
+    add(0.5);
+    return {passes, instructions};
+  }
+
+  // Bytes of runs as memory moves them: in blocks, of which a run off the grid has one more.
+  static double in_blocks(int64_t runs, int64_t bytes, int64_t pitch) {
+    return static_cast<double>(runs *
+                               (round_up(bytes, kBlock) + (bytes % kBlock || pitch % kBlock ? kBlock : 0)));
+  }
+  double load_bytes(const CubePlan& t) const {  // of a unit of a map of bytes
+    return in_blocks(p_.k0() * t.unit_blocks, std::min(t.pixels, t.window * p_.width), p_.height * p_.width);
+  }
+  double store_bytes(const CubePlan& t) const {  // of a tile of a product of bytes
+    if (!p_.convolution) return in_blocks(t.rows * (t.columns / t.drained), t.drained * 16 * es_, p_.n * es_);
+    const int64_t one = (p_.result_blocked ? 16 : 1) * es_, map = p_.out_height * p_.out_width;
+    return in_blocks(p_.result_blocked ? t.columns : t.columns * 16, t.rows * one, map * one);
+  }
+
   void add_panel(PipeCycles& to, double rows, double columns, double unit, int64_t es, double read,
-                 double lanes) const {
+                 double lanes, double parts = 1) const {
     const auto& h = chip_.hardware;
     const double units = std::max(1.0, rows * columns / unit),
                  bytes = rows * columns * static_cast<double>(es);
     to[REGIE_TILE_LOAD] += units * (h.load_start + 2 * h.flag_cycles) + bytes / read;
-    to[REGIE_TILE_VECTOR] += units * (h.vector_start + 4 * h.flag_cycles) + bytes / lanes;
-    to[REGIE_TILE_STORE] += units * (h.store_start + 4 * h.flag_cycles) + rows * columns * 2 / h.ub_to_l1;
+    const double passes = 1 + 3 * (parts - 1);
+    to[REGIE_TILE_VECTOR] += units * (passes * h.vector_start + 4 * h.flag_cycles) + passes * bytes / lanes;
+    to[REGIE_TILE_STORE] += units * (parts * h.store_start + 4 * h.flag_cycles) +
+                            parts * rows * columns * static_cast<double>(p_.lane()) / h.ub_to_l1;
   }
 
   void too_big(const char* where, int64_t bytes, int64_t size) {
@@ -377,8 +465,11 @@ class Search {
 
 }  // namespace
 
-int64_t CubeProblem::k_blocks() const {
-  return convolution ? up(in_group, 16) * kernel_h * kernel_w : up(k, 16);
+int64_t CubeProblem::part_blocks() const {
+  if (convolution) return up(in_group, k0()) * kernel_h * kernel_w;
+  const int64_t blocks = up(k, k0());
+  // Parts that may have to come in chunks have a length that chunks divide.
+  return left_parts == 2 && blocks > 64 ? round_up(blocks, 16) : blocks;
 }
 int64_t CubeProblem::n_blocks() const { return convolution ? up(out_group, 16) : up(n, 16); }
 

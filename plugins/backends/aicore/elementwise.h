@@ -2,6 +2,7 @@
 // the merged walk over the result.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "lower.h"
@@ -19,11 +20,20 @@ struct Step {
   std::vector<Location> in;
   Location out;
   std::vector<uint32_t> temporaries;
+  // A quantisation whose bytes nobody in the code reads again: they are made without a stay in a register.
+  bool to_bytes = false;
 };
 struct Code {
   std::vector<Step> steps;
   uint32_t registers = 0;
   std::vector<uint32_t> operands;  // that are read from memory
+  // Of operands of bytes: a zero point that is taken off before anything reads them.
+  std::vector<std::pair<uint32_t, float>> zeros = {};
+  float zero_of(uint32_t operand) const {
+    for (const auto& [o, zero] : zeros)
+      if (o == operand) return zero;
+    return 0;
+  }
   double slow = 0, quick = 0;
 };
 
@@ -31,6 +41,12 @@ struct Shape {
   std::vector<int64_t> dims;  // merged; the last are columns, those before it rows
   // Of an operand: elements from one index to the next of each dimension; 0 where it broadcasts.
   std::vector<std::vector<int64_t>> strides;
+  // Of a result in blocks of which channels do not fill the last: which dimension counts the blocks, one of
+  // those before rows and columns, and how many channels there are. 0: they do.
+  size_t blocks_at = 0;
+  int64_t channels = 0;
+  // Is operand `o` one element a channel, row-major, so that it ends with the last channel?
+  std::vector<bool> ends = {};
 };
 
 // The steps of a node, or of its region.

@@ -1,6 +1,7 @@
 // What a node computes element by element, as steps: values get registers, given out by last use.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <unordered_map>
 
 #include "elementwise.h"
@@ -21,6 +22,10 @@ float scalar_of(const regie_tensor& t) {
       return from_half(*static_cast<const uint16_t*>(t.data));
     case REGIE_F64:
       return static_cast<float>(*static_cast<const double*>(t.data));
+    case REGIE_I8:
+      return *static_cast<const int8_t*>(t.data);
+    case REGIE_U8:
+      return *static_cast<const uint8_t*>(t.data);
     case REGIE_I32:
       return static_cast<float>(*static_cast<const int32_t*>(t.data));
     case REGIE_I64:
@@ -57,7 +62,8 @@ class Compiler {
     for (uint32_t i = 0; i < n.result_count; ++i) {
       const uint32_t v = body ? body->results[i] : n.results[i];
       if (v == REGIE_NONE || n.results[i] == REGIE_NONE) refuse("a result is not asked for");
-      if (!is_float(r_.results[i].elem)) refuse("a result whose elements are neither f32 nor f16");
+      if (!is_float(r_.results[i].elem) && !is_byte(r_.results[i].elem))
+        refuse("a result whose elements are neither f32 nor f16");
       wanted_.emplace(v, i);
       results_.push_back(v);
     }
@@ -76,16 +82,40 @@ class Compiler {
       s.out = {Location::kResult, 0, i};
       push(std::move(s));
     }
+    take_zeros_off();
     code_.registers = next_;
     return std::move(code_);
   }
 
  private:
+  // A zero point that all readers of an operand take off it is taken off while elements are halves.
+  void take_zeros_off() {
+    for (uint32_t o : code_.operands) {
+      if (!is_byte(r_.operands[o].elem)) continue;
+      std::optional<float> zero;
+      bool same = true;
+      auto is_it = [o](const Location& l) { return l.kind == Location::kOperand && l.number == o; };
+      for (const Step& s : code_.steps)
+        for (size_t i = 0; i < s.in.size(); ++i) {
+          if (!is_it(s.in[i])) continue;
+          same = same && i == 0 && s.vector.op == find_vector_op("Dequantize") &&
+                 s.in[2].kind == Location::kConstant && zero.value_or(s.in[2].constant) == s.in[2].constant;
+          if (same) zero = s.in[2].constant;
+        }
+      if (!same || zero.value_or(0) == 0) continue;
+      code_.zeros.emplace_back(o, *zero);
+      for (Step& s : code_.steps)
+        if (!s.in.empty() && is_it(s.in[0])) s.in[2].constant = 0;
+      code_.quick -= 0.5;
+    }
+  }
+
   Location value(uint32_t v) {
     if (auto at = at_.find(v); at != at_.end()) {
       if (at->second.kind == Location::kOperand) {
         const uint32_t o = at->second.number;
-        if (!is_float(r_.operands[o].elem)) refuse("an operand whose elements are neither f32 nor f16");
+        if (!is_float(r_.operands[o].elem) && !is_byte(r_.operands[o].elem))
+          refuse("an operand whose elements are neither f32 nor f16");
         if (std::find(code_.operands.begin(), code_.operands.end(), o) == code_.operands.end())
           code_.operands.push_back(o);
       }
@@ -108,8 +138,15 @@ class Compiler {
   void step(const regie_node& n, size_t number, bool single) {
     if (n.result_count != 1 || n.results[0] == REGIE_NONE || (n.region_count && !single))
       refuse(std::string(sv(n.op)) + " is not element-wise");
-    if (!is_float(g_.values[n.results[0]].type.elem))
+    const regie_elem made = g_.values[n.results[0]].type.elem;
+    const bool quantises = sv(n.op) == "regie.Quantize";
+    if (!is_float(made) && !(quantises && is_byte(made)))
       refuse(std::string(sv(n.op)) + " to elements that are neither f32 nor f16");
+    // Bytes are whole numbers in registers of f32: exact, but there is no arithmetic of bytes.
+    for (uint32_t v : regie::sdk::operands_of(n))
+      if (v != REGIE_NONE && is_byte(g_.values[v].type.elem) && !quantises &&
+          sv(n.op) != "regie.Dequantize" && sv(n.op) != "Cast")
+        refuse(std::string(sv(n.op)) + " of bytes");
     Step s;
     std::vector<Source> sources;
     for (uint32_t v : regie::sdk::operands_of(n)) {
@@ -126,12 +163,18 @@ class Compiler {
     }
     s.vector = vector_step(sv(n.op), regie::sdk::Attrs(n), sources);
     s.in.resize(s.vector.in.size());
+    if (quantises) {
+      s.vector.alpha = made == REGIE_I8 ? -128 : 0;
+      s.vector.beta = made == REGIE_I8 ? 127 : 255;
+    }
     const uint32_t out = n.results[0];
     const auto wanted = wanted_.find(out);
-    if (wanted != wanted_.end())
-      s.out = {Location::kResult, 0, wanted->second};
-    else
-      s.out = {Location::kRegister, 0, take()};
+    if (wanted != wanted_.end()) s.out = {Location::kResult, 0, wanted->second};
+    s.to_bytes = quantises && wanted != wanted_.end() && !last_.contains(out) &&
+                 std::count(results_.begin(), results_.end(), out) == 1 &&
+                 is_byte(r_.results[wanted->second].elem) && s.in[2].kind == Location::kConstant;
+    if (s.to_bytes) code_.quick -= 3;
+    if (wanted == wanted_.end()) s.out = {Location::kRegister, 0, take()};
     for (uint32_t i = 0; i < s.vector.op->temporaries; ++i) s.temporaries.push_back(take());
     for (uint32_t t : s.temporaries) free_.push_back(t);
     for (uint32_t v : regie::sdk::operands_of(n)) {

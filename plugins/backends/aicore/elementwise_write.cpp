@@ -19,24 +19,34 @@ struct Tiling {
   int64_t rows = 1, columns = 1, pitch = 1;  // of a tile
   int64_t part_rows = 1, part_columns = 1;   // cores
   int64_t turns_rows = 1, turns_columns = 1;
-  bool flat = false;  // one row: counts are cut exactly
+  std::vector<Share> outer = {};  // of the dimensions before rows and columns
+  bool flat = false;              // one row: counts are cut exactly
   int64_t elements() const { return rows * pitch; }
+  int64_t part_outer() const {
+    int64_t n = 1;
+    for (const Share& s : outer) n *= s.parts;
+    return n;
+  }
+  int64_t cores() const { return part_outer() * part_rows * part_columns; }
 };
 
 class Writer {
  public:
   Writer(const Request& r, Code code, Shape shape)
       : chip_(r.chip), code_(std::move(code)), shape_(std::move(shape)) {
-    for (const regie_tensor& t : r.operands) {
+    auto bytes = [](const regie_tensor& t, regie_format f) {
+      return static_cast<uint64_t>(laid_count(regie::sdk::dims_of(t), f) * size_of(t.elem));
+    };
+    for (size_t i = 0; i < r.operands.size(); ++i) {
+      const regie_tensor& t = r.operands[i];
       operand_elem_.push_back(t.elem);
-      operand_bytes_.push_back(t.elem == REGIE_ELEM_UNKNOWN
-                                   ? 0
-                                   : static_cast<uint64_t>(regie::sdk::count_of(t) * size_of(t.elem)));
+      operand_bytes_.push_back(t.elem == REGIE_ELEM_UNKNOWN ? 0 : bytes(t, r.operand_format(i)));
     }
-    for (const regie_tensor& t : r.results) {
-      result_elem_.push_back(t.elem);
-      result_bytes_.push_back(static_cast<uint64_t>(regie::sdk::count_of(t) * size_of(t.elem)));
+    for (size_t i = 0; i < r.results.size(); ++i) {
+      result_elem_.push_back(r.results[i].elem);
+      result_bytes_.push_back(bytes(r.results[i], r.result_format(i)));
     }
+    find_repeated();
     tile();
   }
 
@@ -44,7 +54,7 @@ class Writer {
     const auto& h = chip_.hardware;
     const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency,
                  e = static_cast<double>(t_.elements());
-    const int64_t running = t_.part_rows * t_.part_columns;
+    const int64_t running = t_.cores();
     double all = 0;
     for (uint32_t o : code_.operands) all += static_cast<double>(operand_bytes_[o]);
     for (uint64_t b : result_bytes_) all += static_cast<double>(b);
@@ -54,8 +64,9 @@ class Writer {
       turn[REGIE_TILE_LOAD] +=
           h.load_start + h.l2_latency +
           e * part * static_cast<double>(size_of(operand_elem_[o])) / chip_.read_rate(running, all);
-      if (!full(o) || operand_elem_[o] == REGIE_F16)
+      if (!is_repeated(o) && (!full(o) || size_of(operand_elem_[o]) != 4))
         turn[REGIE_TILE_VECTOR] += h.vector_start + e * 4 / lanes;
+      if (is_byte(operand_elem_[o])) turn[REGIE_TILE_VECTOR] += h.vector_start + e * part * 2 / lanes;
     }
     turn[REGIE_TILE_VECTOR] += (code_.quick + code_.slow) * h.vector_start +
                                (code_.quick + code_.slow * h.slow_passes) * e * 4 / lanes;
@@ -63,10 +74,11 @@ class Writer {
       turn[REGIE_TILE_STORE] += h.store_start + h.l2_latency +
                                 e * static_cast<double>(size_of(elem)) / chip_.write_rate(running, all);
       if (elem == REGIE_F16) turn[REGIE_TILE_VECTOR] += h.vector_start + e * 4 / lanes;
+      if (is_byte(elem)) turn[REGIE_TILE_VECTOR] += 2 * h.vector_start + e * 6 / lanes;
     }
     for (double& b : turn.busy) b += 4 * h.flag_cycles;
     double outer = 1;
-    for (size_t i = 0; i + 2 < shape_.dims.size(); ++i) outer *= static_cast<double>(shape_.dims[i]);
+    for (const Share& s : t_.outer) outer *= static_cast<double>(s.turns);
     return overlapped(turn, outer * static_cast<double>(t_.turns_rows * t_.turns_columns));
   }
 
@@ -81,13 +93,44 @@ class Writer {
     const auto& s = shape_.strides[o];
     return s.back() == 1 && (s.size() < 2 || row_stride(s) != 0);
   }
+  // Operands that broadcast along rows or columns need not be spread where instructions repeat them: as the
+  // second operand of one with two, whose first is spread.
+  bool broadcasts(const Location& l) const { return l.kind == Location::kOperand && !full(l.number); }
+  static bool commutes(uint8_t op) {
+    return op == REGIE_TILE_ADD || op == REGIE_TILE_MUL || op == REGIE_TILE_MAX || op == REGIE_TILE_MIN;
+  }
+  bool repeats(const Step& step, uint32_t o) const {
+    const auto op = binary_instruction(*step.vector.op);
+    if (!op || step.in.size() != 2) return false;
+    const bool second = broadcasts(step.in[1]) && step.in[1].number == o;
+    const Location& other = step.in[second ? 0 : 1];
+    return (second || commutes(*op)) && other.kind != Location::kConstant && !broadcasts(other);
+  }
+  void find_repeated() {
+    for (uint32_t o : code_.operands) {
+      const auto& st = shape_.strides[o];
+      if (full(o) || operand_elem_[o] != REGIE_F32 || (!st.back() && !row_stride(st))) continue;
+      if (std::all_of(code_.steps.begin(), code_.steps.end(), [&](const Step& step) {
+            return std::none_of(step.in.begin(), step.in.end(),
+                                [&](const Location& l) { return broadcasts(l) && l.number == o; }) ||
+                   repeats(step, o);
+          }))
+        repeated_.push_back(o);
+    }
+  }
+  bool is_repeated(uint32_t o) const {
+    return std::find(repeated_.begin(), repeated_.end(), o) != repeated_.end();
+  }
   int64_t inner() const { return shape_.dims.back(); }
   int64_t outer_rows() const { return shape_.dims.size() < 2 ? 1 : shape_.dims[shape_.dims.size() - 2]; }
 
+  // Of one of a result's two places: no block belongs to both.
+  int64_t slot_bytes(regie_elem elem) const { return round_up(t_.elements() * size_of(elem), 32); }
+
   // Addresses in UB, by operand, register and result.
   struct Places {
-    std::unordered_map<uint32_t, int64_t> load_at, value_at, wide_at, load_bytes;
-    std::vector<int64_t> registers, result_at, rounded_at;
+    std::unordered_map<uint32_t, int64_t> load_at, value_at, wide_at, load_bytes, half_at;
+    std::vector<int64_t> registers, result_at, rounded_at, narrow_at;
     int64_t used = 0;
   };
   Places place() const {
@@ -101,32 +144,51 @@ class Writer {
       const int64_t count = full(o) ? e : strides.back() ? t_.pitch : by_row ? t_.rows : 1;
       x.load_bytes[o] = round_up(count * s, 32);
       x.load_at[o] = room.take(2 * x.load_bytes[o]);
-      if (!full(o) || s == 2) x.value_at[o] = room.take(e * 4);
-      if (!full(o) && s == 2 && !strides.back()) x.wide_at[o] = room.take(round_up(t_.rows * 4, 32));
+      if (!is_repeated(o) && (!full(o) || s != 4)) x.value_at[o] = room.take(e * 4);
+      if (s == 1) x.half_at[o] = room.take(count * 2);
+      if (!full(o) && s != 4 && !strides.back()) x.wide_at[o] = room.take(round_up(t_.rows * 4, 32));
     }
     for (uint32_t i = 0; i < code_.registers; ++i) x.registers.push_back(room.take(e * 4));
     for (regie_elem elem : result_elem_) {
-      x.result_at.push_back(room.take(2 * e * size_of(elem)));
-      x.rounded_at.push_back(elem == REGIE_F16 ? room.take(e * 4) : 0);
+      x.result_at.push_back(room.take(2 * slot_bytes(elem)));
+      x.rounded_at.push_back(size_of(elem) != 4 ? room.take(e * 4) : 0);
+      x.narrow_at.push_back(is_byte(elem) ? room.take(e * 2) : 0);
     }
     x.used = room.used();
     return x;
   }
 
-  // The largest tile that fits and lets all cores work.
+  // The largest tile that fits and lets all cores work: with all of them within rows and columns, or some of
+  // them in the dimensions around.
   void tile() {
+    const std::vector<int64_t> outer(shape_.dims.begin(),
+                                     shape_.dims.end() - std::min<ptrdiff_t>(2, std::ssize(shape_.dims)));
     int64_t most = 16384;
     for (; most >= 64; most = most / 4 * 3 / 64 * 64) {
-      cut(most);
-      if (place().used <= chip_.sizes.ub) return;
+      cut(most, spread(outer, 1));
+      if (place().used > chip_.sizes.ub) continue;
+      Tiling best = t_;
+      double least = cycles();
+      for (int64_t around = 2; around <= chip_.cores && !outer.empty(); ++around) {
+        const std::vector<Share> shares = spread(outer, around);
+        cut(most, shares);
+        if (t_.part_outer() != around || place().used > chip_.sizes.ub) continue;
+        if (const double now = cycles(); now < least) {
+          least = now;
+          best = t_;
+        }
+      }
+      t_ = best;
+      return;
     }
     throw Overflow("its " + std::to_string(code_.registers) + " intermediate values do not fit UB (" +
                    std::to_string(chip_.sizes.ub) + " bytes)");
   }
 
-  void cut(int64_t most) {
+  void cut(int64_t most, const std::vector<Share>& outer) {
     t_ = {};
-    const int64_t cores = chip_.cores;
+    t_.outer = outer;
+    const int64_t cores = chip_.cores / t_.part_outer();
     t_.flat = shape_.dims.size() == 1;
     if (t_.flat) {
       // Enough turns a core to overlap, none of them small.
@@ -139,6 +201,8 @@ class Writer {
       return;
     }
     t_.columns = std::min<int64_t>(inner(), most);
+    if (outer_rows() == 1)  // nothing but columns to share, none of them small
+      t_.columns = std::min(t_.columns, std::max<int64_t>(1024, round_up(up(inner(), cores), 64)));
     t_.pitch = round_up(t_.columns, 16);
     if (t_.pitch > most) t_.columns = t_.pitch = most / 16 * 16;
     const int64_t row_cap = std::max<int64_t>(1, std::min<int64_t>(most / t_.pitch, 2048));
@@ -160,10 +224,11 @@ class Writer {
   Tiling t_;
   std::vector<regie_elem> operand_elem_, result_elem_;
   std::vector<uint64_t> operand_bytes_, result_bytes_;
+  std::vector<uint32_t> repeated_;
 };
 
 Program Writer::write() const {
-  Builder b(static_cast<uint32_t>(t_.part_rows * t_.part_columns), chip_.sizes);
+  Builder b(static_cast<uint32_t>(t_.cores()), chip_.sizes);
   std::unordered_map<uint32_t, uint32_t> buffers;
   for (uint32_t o : code_.operands) buffers[o] = b.operand(o, operand_bytes_[o]);
   std::vector<uint32_t> out_buffers;
@@ -171,12 +236,13 @@ Program Writer::write() const {
 
   const int64_t e = t_.elements();
   Places places = place();
-  auto& [load_at, value_at, wide_at, load_bytes, registers, result_at, rounded_at, used] = places;
+  auto& [load_at, value_at, wide_at, load_bytes, half_at, registers, result_at, rounded_at, narrow_at, used] =
+      places;
   if (used > chip_.sizes.ub)
     throw regie::sdk::Failure(REGIE_INTERNAL, "a tile of element-wise code takes more of UB than there is");
   const bool ragged =
       !t_.flat && (t_.pitch != t_.columns || t_.part_columns * t_.turns_columns * t_.columns != inner() ||
-                   t_.part_rows * t_.turns_rows * t_.rows != outer_rows());
+                   t_.part_rows * t_.turns_rows * t_.rows != outer_rows() || shape_.channels);
   Flags flags;
   if (ragged) {
     for (uint32_t o : code_.operands)
@@ -188,7 +254,9 @@ Program Writer::write() const {
   Channel out(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_STORE, 2);
   const Expr core = b.core();
   const Expr part_c = t_.part_columns == 1 ? Expr(0) : core % t_.part_columns;
-  const Expr part_r = t_.part_rows == 1 ? Expr(0) : core / t_.part_columns;
+  const Expr part_r = t_.part_rows == 1      ? Expr(0)
+                      : t_.part_outer() == 1 ? core / t_.part_columns
+                                             : core / t_.part_columns % t_.part_rows;
 
   auto tile = [&](const std::vector<Expr>& outer, const Expr& r, const Expr& c, const Expr& s) {
     const Expr row = (part_r * t_.turns_rows + r) * t_.rows,
@@ -211,6 +279,11 @@ Program Writer::write() const {
         // Rows and columns may both be cut to nothing: then nothing is read.
         if (full(o))
           b.copy(to, from, width * size, {rows, t_.pitch * size, row_stride(st) * size});
+        else if (st.back() && shape_.channels &&
+                 shape_.ends[o])  // what is beyond the last channel is made up for
+          b.copy(to, from,
+                 clamp(0, t_.columns * size,
+                       Expr(shape_.channels * size) - outer[shape_.blocks_at] * (kC0 * size)));
         else if (st.back())
           b.copy(to, from, width * size);
         else if (row_stride(st))
@@ -223,8 +296,19 @@ Program Writer::write() const {
     }
     for (uint32_t o : code_.operands) {
       const auto& st = shape_.strides[o];
-      const int64_t size = size_of(operand_elem_[o]);
-      const Place at = ub(s * load_bytes[o] + load_at[o]);
+      int64_t size = size_of(operand_elem_[o]);
+      Place at = ub(s * load_bytes[o] + load_at[o]);
+      if (is_repeated(o)) continue;
+      if (size == 1) {  // bytes become halves first
+        const Place half = ub(half_at[o]);
+        const Expr there = full(o) ? count : st.back() ? Expr(t_.pitch) : Expr(row_stride(st) ? t_.rows : 1);
+        b.cast(operand_elem_[o] == REGIE_U8 ? REGIE_TILE_U8 : REGIE_TILE_S8, REGIE_TILE_F16, REGIE_TILE_RINT,
+               half, at, there);
+        if (const float zero = code_.zero_of(o); zero != 0)
+          b.binary_scalar(REGIE_TILE_ADD, REGIE_TILE_F16, half, half, scalar(-zero), there);
+        at = half;
+        size = 2;
+      }
       if (full(o)) {
         if (size == 2) b.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(value_at[o]), at, count);
         continue;
@@ -256,25 +340,70 @@ Program Writer::write() const {
           if (auto v = value_at.find(l.number); v != value_at.end()) return v->second;
           return s * load_bytes[l.number] + load_at[l.number];
         case Location::kResult:
-          if (result_elem_[l.number] == REGIE_F16) return rounded_at[l.number];
+          if (size_of(result_elem_[l.number]) != 4) return rounded_at[l.number];
           return s * (e * 4) + result_at[l.number];
         default:
           return registers[l.number];
       }
     };
+    std::vector<bool> made(result_elem_.size(), false);  // lie as bytes already
     for (const Step& step : code_.steps) {
+      const bool first = broadcasts(step.in[0]) && is_repeated(step.in[0].number);
+      if (first || (step.in.size() == 2 && broadcasts(step.in[1]) && is_repeated(step.in[1].number))) {
+        const Place to = ub(location(step.out)), x = ub(location(step.in[first ? 1 : 0])),
+                    y = ub(location(step.in[first ? 0 : 1]));
+        const uint8_t op = *binary_instruction(*step.vector.op);
+        const int64_t pitch = t_.pitch * 4;
+        if (shape_.strides[step.in[first ? 0 : 1].number].back())  // one row for all rows
+          b.binary(op, REGIE_TILE_F32, to, x, y, t_.pitch, {t_.rows, pitch, pitch, 0});
+        else
+          b.binary_row(op, REGIE_TILE_F32, to, x, y, t_.pitch, {t_.rows, pitch, pitch, 4});
+        continue;
+      }
       VectorStep v = step.vector;
       for (size_t i = 0; i < v.in.size(); ++i)
         v.in[i] = step.in[i].kind == Location::kConstant ? Source{0, step.in[i].constant}
                                                          : Source{location(step.in[i]), std::nullopt};
       std::vector<Expr> temporaries;
       for (uint32_t t : step.temporaries) temporaries.emplace_back(registers[t]);
-      emit_vector(b, v, location(step.out), temporaries, count);
+      if (!step.to_bytes) {
+        emit_vector(b, v, location(step.out), temporaries, count);
+        continue;
+      }
+      const uint32_t i = step.out.number;
+      const Place whole = ub(rounded_at[i]), half = ub(narrow_at[i]);
+      VectorStep quotient{find_vector_op("Div"), 0, 0, {v.in[0], v.in[1]}};
+      emit_vector(b, quotient, rounded_at[i], {}, count);
+      b.cast(REGIE_TILE_F32, REGIE_TILE_S32, REGIE_TILE_RINT, whole, whole, count);
+      // Whole numbers up to 2048 are halves; what is larger is beyond the type's bounds, and stays there.
+      b.cast(REGIE_TILE_S32, REGIE_TILE_F16, REGIE_TILE_RINT, half, whole, count);
+      if (*v.in[2].constant != 0)
+        b.binary_scalar(REGIE_TILE_ADD, REGIE_TILE_F16, half, half, scalar(*v.in[2].constant), count);
+      b.cast(REGIE_TILE_F16, result_elem_[i] == REGIE_U8 ? REGIE_TILE_U8 : REGIE_TILE_S8, REGIE_TILE_RINT,
+             ub(s * slot_bytes(result_elem_[i]) + result_at[i]), half, count);
+      made[i] = true;
     }
     for (uint32_t i = 0; i < result_elem_.size(); ++i)
       if (result_elem_[i] == REGIE_F16)
         b.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(s * (e * 2) + result_at[i]),
                ub(rounded_at[i]), count);
+      else if (is_byte(result_elem_[i]) && !made[i]) {  // whole numbers within their bounds already
+        const Place whole = ub(rounded_at[i]), half = ub(narrow_at[i]);
+        b.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, half, whole, count);
+        b.cast(REGIE_TILE_F16, result_elem_[i] == REGIE_U8 ? REGIE_TILE_U8 : REGIE_TILE_S8, REGIE_TILE_RINT,
+               ub(s * slot_bytes(result_elem_[i]) + result_at[i]), half, count);
+      }
+    if (shape_.channels) {  // lanes of the last block beyond the channels are zeros, whatever was computed
+                            // there
+      const int64_t last = shape_.dims[shape_.blocks_at] - 1, there = shape_.channels % kC0;
+      b.loop(clamp(0, 1, outer[shape_.blocks_at] - Expr(last - 1)), [&](const Expr&) {
+        for (uint32_t i = 0; i < result_elem_.size(); ++i) {
+          const int64_t size = size_of(result_elem_[i]);
+          b.fill(ub(s * (e * size) + (result_at[i] + there * size)),
+                 size == 2 ? REGIE_TILE_F16 : REGIE_TILE_F32, scalar(0), kC0 - there, {e / kC0, kC0 * size});
+        }
+      });
+    }
     if (in) in->end_read(s);
     out.end_write(s);
     out.begin_read(s);
@@ -282,8 +411,8 @@ Program Writer::write() const {
     for (size_t i = strides.size() - 1; i-- > 0;) strides[i] = strides[i + 1] * shape_.dims[i + 1];
     for (uint32_t i = 0; i < result_elem_.size(); ++i) {
       const int64_t size = size_of(result_elem_[i]);
-      b.copy(gm(out_buffers[i], offset(strides) * size), ub(s * (e * size) + result_at[i]), width * size,
-             {rows, inner() * size, t_.pitch * size});
+      b.copy(gm(out_buffers[i], offset(strides) * size), ub(s * slot_bytes(result_elem_[i]) + result_at[i]),
+             width * size, {rows, inner() * size, t_.pitch * size});
     }
     out.end_read(s);
   };
@@ -297,15 +426,23 @@ Program Writer::write() const {
     if (t_.turns_rows == 1) return columns(0, slot);
     b.loop(t_.turns_rows, [&](const Expr& r) { columns(r, r % 2); });
   };
-  std::function<void(size_t, Expr)> nest = [&](size_t d, Expr slot) {
+  // Inside of them, so that the slot of a turn follows from the innermost of loops with several turns.
+  std::function<void(size_t, int64_t, Expr)> nest = [&](size_t d, int64_t cores_before, Expr slot) {
     if (d + 2 >= shape_.dims.size()) return rows_and_columns(slot);
-    b.loop(shape_.dims[d], [&](const Expr& i) {
-      outer.push_back(i);
-      nest(d + 1, i % 2);
+    const Share& share = t_.outer[d];
+    const int64_t size = shape_.dims[d];
+    const Expr first =
+        share.parts == 1 ? Expr(0)
+                         : core / (t_.part_rows * t_.part_columns * cores_before) % share.parts * share.turns;
+    auto one = [&](const Expr& i, const Expr& from) {
+      outer.push_back(first + i);
+      nest(d + 1, cores_before * share.parts, from);
       outer.pop_back();
-    });
+    };
+    if (share.turns == 1 && share.parts == size) return one(0, slot);
+    b.loop(clamp(0, share.turns, Expr(size) - first), [&](const Expr& i) { one(i, i % 2); });
   };
-  nest(0, 0);
+  nest(0, 1, 0);
   if (in) in->close();
   out.close();
   return b.finish();

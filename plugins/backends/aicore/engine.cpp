@@ -7,6 +7,7 @@
 #include "reformat.h"
 #include "regie/c/pass.h"
 #include "regie/graph_view.hpp"
+#include "regie/part_view.hpp"
 #include "regie/tile/codec.h"
 #include "regie_digests.h"
 #include "tables.h"
@@ -19,10 +20,27 @@ struct regie_engine {
       : host(h),
         chip(regie::sdk::read_accelerator(
             "aicore", params, kOwnKeys,
-            [this](std::string_view key, std::string_view text) { return read(key, text); })) {}
-  // What is rounded to halves between tasks (formats.h).
+            [this](std::string_view key, std::string_view text) { return read(key, text); })) {
+    chip.two_halves = two_halves;
+    if (!two_halves) return;
+    if (rounding_given && rounding != aicore::Rounding::kNothing)
+      throw Failure(
+          REGIE_INVALID_INPUT,
+          "aicore: parameter 'operands' is f16x2, which what lies between tasks as halves has no use for: "
+          "'between_tasks' must be f32, or left out");
+    rounding = aicore::Rounding::kNothing;
+  }
+  // What is rounded to halves: between tasks (formats.h), and on the way into the cube (chip.h).
   bool read(std::string_view key, std::string_view text) {
+    if (key == kOwnKeys[1]) {
+      if (text != "f16" && text != "f16x2")
+        throw Failure(REGIE_INVALID_INPUT,
+                      "aicore: parameter 'operands' is f16 or f16x2, not '" + std::string(text) + "'");
+      two_halves = text == "f16x2";
+      return true;
+    }
     if (key != kOwnKeys[0]) return false;
+    rounding_given = true;
     if (text == "f32")
       rounding = aicore::Rounding::kNothing;
     else if (text == "f16-where-exact")
@@ -38,9 +56,11 @@ struct regie_engine {
               std::string(text) + "'");
     return true;
   }
-  static constexpr std::string_view kOwnKeys[] = {"between_tasks"};
+  static constexpr std::string_view kOwnKeys[] = {"between_tasks", "operands"};
   const regie_host* host;
-  aicore::Rounding rounding = aicore::Rounding::kShared;  // before `chip`, which reads it
+  // Before `chip`, which reads them.
+  aicore::Rounding rounding = aicore::Rounding::kShared;
+  bool rounding_given = false, two_halves = false;
   aicore::Chip chip;
   aicore::PlanCache plans;
   aicore::Verdicts verdicts;
@@ -94,9 +114,35 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
   });
 }
 
-// Programs read operands while they write results: nothing may lie on another, apart from what they never
-// touch.
-uint32_t alias(regie_engine*, const regie_graph*, uint32_t, uint32_t, uint32_t) { return REGIE_ALIAS_NONE; }
+// Does a transposition leave every byte where it lies? Axes of one element may go anywhere.
+bool moves_nothing(const regie_graph* graph, const regie_node& n) {
+  const regie_type &from = graph->values[n.operands[0]].type, &to = graph->values[n.results[0]].type;
+  if (from.rank < 1 || from.format != to.format || is_blocked(from.format)) return false;
+  const auto perm = regie::sdk::Attrs(n).integers("perm");
+  if (!perm || perm->size() != static_cast<size_t>(from.rank)) return false;
+  int64_t last = -1;
+  for (int64_t d : *perm) {
+    if (d < 0 || d >= from.rank) return false;
+    if (from.dims[d] == 1) continue;
+    if (d < last) return false;
+    last = d;
+  }
+  return true;
+}
+
+// Programs read operands while they write results: nothing may lie on another. Parts may lie in their whole,
+// as then no program runs.
+uint32_t alias(regie_engine*, const regie_graph* graph, uint32_t id, uint32_t result, uint32_t operand) {
+  const regie_node& n = graph->nodes[id];
+  if (regie::sdk::joins_or_cuts(n)) {
+    const bool one = regie::sdk::sv(n.op) == "Concat" ? result == 0 : operand == 0;
+    return one && !regie::sdk::part_views(regie::sdk::GraphView(graph), n).empty() ? REGIE_ALIAS_VIEW
+                                                                                   : REGIE_ALIAS_NONE;
+  }
+  const bool view =
+      regie::sdk::sv(n.op) == "Transpose" && result == 0 && operand == 0 && moves_nothing(graph, n);
+  return view ? REGIE_ALIAS_VIEW : REGIE_ALIAS_NONE;
+}
 
 uint32_t formats(regie_engine* e, const regie_graph* graph, uint32_t node, const regie_engine_shapes* shapes,
                  regie_format_wish* wishes, uint32_t capacity) {

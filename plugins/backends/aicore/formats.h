@@ -23,9 +23,19 @@ inline bool is_known_format(regie_format f) {
   const regie_format order = f & ~kHalfFormat;
   return order == REGIE_FORMAT_ND || order == kBlockedFormat || f == REGIE_FORMAT_NCHW;
 }
-// Whole blocks of channels, and positions that they differ from row-major for.
+// Are there channels to lie in blocks, and positions?
 inline bool blocks_fit(std::span<const int64_t> dims) {
-  return dims.size() >= 3 && dims.size() <= 5 && dims[1] > 0 && dims[1] % kC0 == 0;
+  return dims.size() >= 3 && dims.size() <= 5 && dims[1] > 0;
+}
+// Channels of a tensor in blocks, those that fill up the last one included. They are zeros, whatever the real
+// ones are: who writes a tensor makes them so, and who reads it may multiply them.
+inline int64_t lanes_of(int64_t channels) { return (channels + kC0 - 1) / kC0 * kC0; }
+inline bool has_padding(regie_format f, int64_t channels) { return is_blocked(f) && channels % kC0 != 0; }
+// Elements of a tensor as it lies.
+inline int64_t laid_count(std::span<const int64_t> dims, regie_format f) {
+  int64_t n = 1;
+  for (size_t d = 0; d < dims.size(); ++d) n *= d == 1 && is_blocked(f) ? lanes_of(dims[d]) : dims[d];
+  return n;
 }
 // Families of programs that read or write blocks.
 bool takes_blocks(std::string_view op);

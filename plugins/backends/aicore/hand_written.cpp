@@ -114,7 +114,7 @@ Choice choose(const Request& r, const regie_host* host, Verdicts& verdicts) {
   std::string why_not_own, why_not_theirs;
   bool overflows = false;
   try {
-    own = lower(r);
+    own = lower_checked(r);
   } catch (const Failure& f) {
     if (f.code != REGIE_UNSUPPORTED) throw;
     overflows = dynamic_cast<const Overflow*>(&f) != nullptr;

@@ -19,6 +19,8 @@ constexpr Family kFamilies[] = {
     {"BatchNormalization", lower_batch_normalization},
     {"Concat", lower_blocks},
     {"Conv", lower_convolution},
+    {"ConvInteger", lower_bytes},
+    {"ConvTranspose", lower_conv_transpose},
     {"Expand", lower_move},
     {"Gemm", lower_product},
     {"GlobalAveragePool", lower_rows},
@@ -26,12 +28,16 @@ constexpr Family kFamilies[] = {
     {"LayerNormalization", lower_rows},
     {"LogSoftmax", lower_rows},
     {"MatMul", lower_product},
+    {"MatMulInteger", lower_bytes},
     {"MaxPool", lower_pooling},
+    {"QLinearConv", lower_bytes},
+    {"QLinearMatMul", lower_bytes},
     {"ReduceMax", lower_rows},
     {"ReduceMean", lower_rows},
     {"ReduceMin", lower_rows},
     {"ReduceSum", lower_rows},
     {"regie.Reformat", lower_reformat},
+    {"Resize", lower_resize},
     {"Slice", lower_blocks},
     {"Softmax", lower_rows},
     {"Split", lower_blocks},
@@ -39,6 +45,8 @@ constexpr Family kFamilies[] = {
     {"regie.Attention", lower_attention},
     {"regie.FusedConv", lower_convolution},
     {"regie.FusedMatMul", lower_product},
+    {"regie.QConv", lower_bytes},
+    {"regie.QMatMul", lower_bytes},
 };
 
 bool any_blocked(const Request& r) {
@@ -51,7 +59,7 @@ void check_formats(const Request& r) {
   auto check = [](const regie_tensor& t, regie_format f, const char* what) {
     if (!is_known_format(f)) refuse(std::string(what) + " lies in a format of another engine");
     if (is_blocked(f) && !blocks_fit({t.dims, static_cast<size_t>(t.rank)}))
-      refuse(std::string(what) + "'s channels do not fill blocks of 16");
+      refuse(std::string(what) + " has no blocks of channels");
   };
   for (size_t i = 0; i < r.operand_formats.size(); ++i)
     if (r.operand(i)) check(*r.operand(i), r.operand_format(i), "an operand");
@@ -66,7 +74,9 @@ void check_formats(const Request& r) {
 // What no kernel of an AI Core can do, whatever the operator.
 void check_request(const Request& r) {
   if (regie::sdk::is_control_flow(r.node)) refuse("control flow is the host's");
-  for (auto list : {r.operands, r.results})
+  // Lists that only say what is to be done may be empty: no program reads them.
+  const size_t tensors = r.op == "Resize" ? 1 : r.operands.size();
+  for (auto list : {r.operands.first(std::min(tensors, r.operands.size())), r.results})
     for (const regie_tensor& t : list) {
       if (t.elem == REGIE_ELEM_UNKNOWN) continue;
       if (t.elem == REGIE_STRING) refuse("strings");
@@ -151,10 +161,15 @@ const regie_tensor& Request::need(size_t i) const {
 
 Lowered lower(const Request& r) {
   check_request(r);
+  return lower_checked(r);
+}
+
+Lowered lower_checked(const Request& r) {
   if (any_blocked(r) && is_reduction(r.op)) return lower_blocked_reduction(r);
   for (const Family& f : kFamilies)
     if (f.op == r.op) return f.lower(r);
-  if (r.op == "regie.Pointwise" || r.op == "Cast" || r.op == "Sum" || find_vector_op(r.op))
+  if (r.op == "regie.Pointwise" || r.op == "Cast" || r.op == "Sum" || r.op == "regie.Quantize" ||
+      r.op == "regie.Dequantize" || find_vector_op(r.op))
     return lower_elementwise(r);
   if (r.op == "Gather" || r.op == "GatherND" || r.op == "GatherElements" || r.op == "ScatterND")
     refuse("irregular moves of data");

@@ -63,17 +63,21 @@ struct Request {
 
 // Throws UNSUPPORTED with the reason.
 Lowered lower(const Request& request);
-// The part of it that holds for all programs, whoever wrote them.
+// The part of it that holds for all programs, whoever wrote them; and what is left of it then.
 void check_request(const Request& request);
+Lowered lower_checked(const Request& request);
 
 // One function for each family.
 Lowered lower_convolution(const Request& r);
 Lowered lower_product(const Request& r);
+Lowered lower_bytes(const Request& r);  // products and convolutions of bytes
 Lowered lower_elementwise(const Request& r);
 Lowered lower_batch_normalization(const Request& r);
 Lowered lower_move(const Request& r);    // Transpose and Expand, by rows
 Lowered lower_blocks(const Request& r);  // Concat, Split, Slice
 Lowered lower_pooling(const Request& r);
+Lowered lower_resize(const Request& r);
+Lowered lower_conv_transpose(const Request& r);
 Lowered lower_blocked_reduction(const Request& r);  // over the positions of NC1HWC0
 Lowered lower_reformat(const Request& r);
 Lowered lower_attention(const Request& r);  // regie.Attention
@@ -91,6 +95,10 @@ int64_t padding_before(const regie::sdk::Attrs& attrs, size_t axis, int64_t in, 
 int32_t axis_of(const Request& r, int32_t rank, int64_t fallback);
 // Of a reduction: "axes" or the constant operand 1, counted from the front; empty where there is neither.
 std::vector<int64_t> reduced_axes(const Request& r, int32_t rank);
+
+// The geometry of a convolution, from attributes and shapes.
+void read_convolution(const Request& r, const regie_tensor& x, const regie_tensor& w, const regie_tensor& y,
+                      CubeProblem& problem);
 
 // The plan of a problem, searched once.
 CubePlan plan_once(const Request& r, const CubeProblem& p);

@@ -111,9 +111,10 @@ Program write(const std::vector<Rectangle>& all, const Chip& chip, int64_t es,
   return b.finish();
 }
 
-int64_t product(const regie_tensor& t, int32_t first, int32_t last) {
+// Elements along axes, as they lie: channels of a tensor in blocks fill the last one up.
+int64_t product(const regie_tensor& t, int32_t first, int32_t last, bool blocked) {
   int64_t n = 1;
-  for (int32_t i = first; i < last; ++i) n *= t.dims[i];
+  for (int32_t i = first; i < last; ++i) n *= blocked && i == 1 ? lanes_of(t.dims[i]) : t.dims[i];
   return n;
 }
 
@@ -138,10 +139,11 @@ Rectangle slice(const Request& r, const regie_tensor& x, const regie_tensor& y) 
       if (cut_axis >= 0) refuse("irregular moves of data: a slice along several axes");
       cut_axis = d;
     }
-  if (cut_axis > 1 && is_blocked(r.operand_format(0))) refuse("an axis inside of blocks of channels");
+  const bool blocked = is_blocked(r.operand_format(0));
+  if (cut_axis > 1 && blocked) refuse("an axis inside of blocks of channels");
   Rectangle out;
   if (cut_axis < 0) {
-    out.width = out.from_pitch = out.to_pitch = product(x, 0, x.rank);
+    out.width = out.from_pitch = out.to_pitch = product(x, 0, x.rank, blocked);
     return out;
   }
   for (size_t i = 0; i < starts.size(); ++i) {
@@ -149,14 +151,15 @@ Rectangle slice(const Request& r, const regie_tensor& x, const regie_tensor& y) 
     if (axis != cut_axis) continue;
     int64_t start = starts[i] < 0 ? starts[i] + x.dims[axis] : starts[i];
     start = std::clamp<int64_t>(start, 0, x.dims[axis]);
-    if (cut_axis == 1 && start % kC0 && is_blocked(r.operand_format(0)))
-      refuse("it begins inside of a block of channels");
-    out.from = start * product(x, cut_axis + 1, x.rank);
+    // A part that ends inside of a block would take the channels behind it for zeros.
+    if (cut_axis == 1 && blocked && (start % kC0 || (y.dims[1] % kC0 && start + y.dims[1] != x.dims[1])))
+      refuse("it begins or ends inside of a block of channels");
+    out.from = start * product(x, cut_axis + 1, x.rank, blocked);
   }
-  out.rows = product(x, 0, cut_axis);
-  out.width = out.to_pitch = product(y, cut_axis, y.rank);
-  out.from_pitch = product(x, cut_axis, x.rank);
-  if (out.from + (out.rows - 1) * out.from_pitch + out.width > product(x, 0, x.rank))
+  out.rows = product(x, 0, cut_axis, blocked);
+  out.width = out.to_pitch = product(y, cut_axis, y.rank, blocked);
+  out.from_pitch = product(x, cut_axis, x.rank, blocked);
+  if (out.from + (out.rows - 1) * out.from_pitch + out.width > product(x, 0, x.rank, blocked))
     refuse("a slice beyond its operand");
   return out;
 }
@@ -166,7 +169,7 @@ Rectangle slice(const Request& r, const regie_tensor& x, const regie_tensor& y) 
 Lowered lower_blocks(const Request& r) {
   const regie_tensor& y = r.results[0];
   const regie_elem elem = r.need(0).elem;
-  if (!is_float(elem)) refuse("elements other than f32 and f16");
+  if (!is_float(elem) && !is_byte(elem)) refuse("elements other than f32, f16 and bytes");
   // Along batch or channels, blocks of channels follow each other as rows do.
   const bool blocked = is_blocked(r.operand_format(0));
   for (size_t i = 0; i < r.operands.size(); ++i)
@@ -188,17 +191,20 @@ Lowered lower_blocks(const Request& r) {
     if (whole.rank == 0) refuse("a scalar has no axis");
     const int32_t axis = axis_of(r, whole.rank, 0);
     if (blocked && axis > 1) refuse("an axis inside of blocks of channels");
-    const int64_t rows = product(whole, 0, axis), pitch = product(whole, axis, whole.rank);
+    const int64_t rows = product(whole, 0, axis, blocked), pitch = product(whole, axis, whole.rank, blocked);
     int64_t at = 0;
     for (uint32_t i = 0; i < (joins ? r.operands.size() : r.results.size()); ++i) {
       const regie_tensor& part = joins ? r.need(i) : r.results[i];
       if (part.elem == REGIE_ELEM_UNKNOWN) refuse("a part is not asked for");
-      if (part.elem != elem || part.rank != whole.rank || product(part, 0, axis) != rows)
+      if (part.elem != elem || part.rank != whole.rank || product(part, 0, axis, blocked) != rows)
         refuse("its parts do not fit");
       Rectangle x;
       (joins ? x.operand : x.result) = i;
       x.rows = rows;
-      x.width = product(part, axis, part.rank);
+      x.width = product(part, axis, part.rank, blocked);
+      const bool last = i + 1 == (joins ? r.operands.size() : r.results.size());
+      if (blocked && axis == 1 && part.dims[1] % kC0 && !last)
+        refuse("a part ends inside of a block of channels");
       (joins ? x.to : x.from) = at;
       (joins ? x.to_pitch : x.from_pitch) = pitch;
       (joins ? x.from_pitch : x.to_pitch) = x.width;
@@ -211,10 +217,10 @@ Lowered lower_blocks(const Request& r) {
   if (r.chip.sizes.ub < 4 * 8192 * es) throw Overflow("its tiles need", 4 * 8192 * es, r.chip);
   std::vector<uint64_t> operand_bytes, result_bytes;
   for (const regie_tensor& t : r.operands)
-    operand_bytes.push_back(t.elem == REGIE_ELEM_UNKNOWN ? 0
-                                                         : static_cast<uint64_t>(product(t, 0, t.rank) * es));
+    operand_bytes.push_back(
+        t.elem == REGIE_ELEM_UNKNOWN ? 0 : static_cast<uint64_t>(product(t, 0, t.rank, blocked) * es));
   for (const regie_tensor& t : r.results)
-    result_bytes.push_back(static_cast<uint64_t>(product(t, 0, t.rank) * es));
+    result_bytes.push_back(static_cast<uint64_t>(product(t, 0, t.rank, blocked) * es));
   Lowered out;
   out.name = "copy " + std::string(r.op);
   for (const Rectangle& x : all) out.cycles += cycles_of(x, cut(x, r.chip), r.chip, es);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cube_factors.h"
 #include "lower.h"
 
 namespace aicore {
@@ -44,9 +45,21 @@ std::vector<int64_t> key_of(const CubeProblem& p) {
                            p.pad_top,
                            p.pad_left,
                            p.model_groups,
+                           p.left_parts,
+                           p.split_sums,
+                           e.scaled,
                            e.bias_operand,
                            static_cast<int64_t>(e.bias_count),
-                           e.residual_operand};
+                           e.residual_operand,
+                           p.of_bytes(),
+                           p.bytes.parts,
+                           p.bytes.corrected,
+                           p.bytes.scaled,
+                           p.bytes.biased,
+                           p.bytes.divisor != 0,
+                           p.bytes.zero != 0,
+                           p.bytes.low,
+                           p.bytes.high};
   for (char c : e.activation) key.push_back(c);
   return key;
 }
@@ -64,18 +77,26 @@ void check_elements(const Request& r, std::initializer_list<const regie_tensor*>
     if (t && !is_float(t->elem)) refuse("elements other than f32 and f16");
 }
 
-Lowered finish(const Request& r, const CubeProblem& p, std::string name, const regie_tensor& right) {
+Lowered finish(const Request& r, CubeProblem p, std::string name, const regie_tensor& right) {
+  p.epilogue.scaled = p.constant_b && has_factors(p, right);
+  if (r.chip.two_halves) {
+    if (p.constant_b && !p.transposed_a && p.bytes_of(p.left_elem) == 4) p.left_parts = 2;
+    p.split_sums = p.turned();
+  }
   const CubePlan plan = plan_once(r, p);
   Lowered out;
   out.name = std::move(name) + " " + std::to_string(plan.rows) + "x" + std::to_string(plan.columns * 16) +
              " on " + std::to_string(plan.cores()) + (plan.cores() == 1 ? " core" : " cores");
+  if (p.left_parts == 2) out.name += ", in two halves";
   if (plan.streamed) out.name += ", " + std::to_string(plan.chunks) + " chunks";
   out.cycles = plan.cycles;
   out.write = [p, plan, chip = r.chip, &right] {
     Written w;
     uint64_t right_bytes = right.bytes;
     if (p.constant_b) {
-      PackedWeight packed{1, pack_weights(p, plan, right), "opaque:aicore:fractal_z-f16"};
+      PackedWeight packed{
+          1, pack_weights(p, plan, right),
+          p.epilogue.scaled ? "opaque:aicore:fractal_z-f16-factors" : "opaque:aicore:fractal_z-f16"};
       right_bytes = packed.bytes.size();
       w.weights.push_back(std::move(packed));
     } else {
@@ -100,19 +121,14 @@ CubePlan plan_once(const Request& r, const CubeProblem& p) {
   return at->second;
 }
 
-Lowered lower_convolution(const Request& r) {
-  const regie_tensor &x = r.need(0), &w = r.need(1), &y = r.results[0];
-  const regie_tensor *bias = r.operand(2), *residual = r.operand(3);
-  check_elements(r, {&x, &w, bias, residual});
+void read_convolution(const Request& r, const regie_tensor& x, const regie_tensor& w, const regie_tensor& y,
+                      CubeProblem& p) {
   if (x.rank != 4 && x.rank != 3) refuse("convolutions of one or two spatial axes only");
   if (w.rank != x.rank || y.rank != x.rank) refuse("input, weight and result have different ranks");
   if (!w.data) refuse("its weights are not constant");
-  CubeProblem p;
   p.convolution = true;
   p.elem = y.elem;
   p.left_elem = x.elem;
-  if (bias) p.bias_elem = bias->elem;
-  if (residual) p.residual_elem = residual->elem;
   p.batch = x.dims[0];
   p.channels = x.dims[1];
   p.out_channels = y.dims[1];
@@ -145,7 +161,7 @@ Lowered lower_convolution(const Request& r) {
   p.model_groups = group;
   // Groups are joined until their channels are whole blocks on both sides.
   const int64_t in = p.channels / group, outer = p.out_channels / group;
-  const int64_t joined = std::lcm(16 / std::gcd(int64_t{16}, in), 16 / std::gcd(int64_t{16}, outer));
+  const int64_t joined = std::lcm(p.k0() / std::gcd(p.k0(), in), 16 / std::gcd(int64_t{16}, outer));
   if (group == 1 || joined >= group) {
     p.in_group = p.channels;
     p.out_group = p.out_channels;
@@ -154,6 +170,17 @@ Lowered lower_convolution(const Request& r) {
     p.in_group = in * joined;
     p.out_group = outer * joined;
   }
+}
+
+Lowered lower_convolution(const Request& r) {
+  const regie_tensor &x = r.need(0), &w = r.need(1), &y = r.results[0];
+  const regie_tensor *bias = r.operand(2), *residual = r.operand(3);
+  check_elements(r, {&x, &w, bias, residual});
+  CubeProblem p;
+  read_convolution(r, x, w, y, p);
+  const int64_t group = p.model_groups;
+  if (bias) p.bias_elem = bias->elem;
+  if (residual) p.residual_elem = residual->elem;
   if (bias) {
     if (bias->rank != 1 || bias->dims[0] != p.out_channels) refuse("its bias has another shape");
     p.epilogue.bias_operand = 2;
@@ -164,16 +191,19 @@ Lowered lower_convolution(const Request& r) {
       refuse("its residual has another shape");
     p.epilogue.residual_operand = 3;
   }
-  // A map of one position lies in blocks of channels as it is.
-  const bool whole_in =
-                 p.groups == 1 ? p.channels % 16 == 0 : p.in_group % 16 == 0 && p.channels % p.in_group == 0,
-             whole_out = p.groups == 1 ? p.out_channels % 16 == 0
-                                       : p.out_group % 16 == 0 && p.out_channels % p.out_group == 0;
+  // Joined groups fill blocks but for the last one, whose lanes beyond the channels are zeros. A map of one
+  // position lies in whole blocks of channels as it is.
+  auto whole = [&](int64_t channels, int64_t group) {
+    return p.groups == 1 || (group % kC0 == 0 && lanes_of(channels) == p.groups * group);
+  };
   const bool point = p.out_height * p.out_width == 1;
-  p.left_blocked = is_blocked(r.operand_format(0)) || (p.height * p.width == 1 && whole_in);
-  p.result_blocked = is_blocked(r.result_format(0)) || (point && whole_out);
-  if ((p.left_blocked && !whole_in) || (p.result_blocked && !whole_out))
-    refuse("channels or groups that do not fill blocks of 16");
+  p.left_blocked = is_blocked(r.operand_format(0));
+  p.result_blocked = is_blocked(r.result_format(0));
+  if ((p.left_blocked && !whole(p.channels, p.in_group)) ||
+      (p.result_blocked && !whole(p.out_channels, p.out_group)))
+    refuse("groups that do not fill blocks of 16");
+  p.left_blocked |= p.height * p.width == 1 && p.channels % kC0 == 0 && whole(p.channels, p.in_group);
+  p.result_blocked |= point && p.out_channels % kC0 == 0 && whole(p.out_channels, p.out_group);
   if (residual && !point && is_blocked(r.operand_format(3)) != p.result_blocked)
     refuse("residual and result in different formats");
   read_activation(r.attrs, p.epilogue);

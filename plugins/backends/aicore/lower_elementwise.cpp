@@ -3,15 +3,22 @@
 // around them. A tile of rows is computed in f32 in UB: registers of the tile's size, given out by last use.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "elementwise.h"
 #include "half.h"
+#include "transpose.h"
 
 namespace aicore {
 
 namespace {
 
-// Merges dimension d, `strides` one an operand, into what is inside it.
+// A dimension around what there is, `strides` one an operand.
+void put_apart(Shape& s, int64_t size, const std::vector<int64_t>& strides) {
+  s.dims.insert(s.dims.begin(), size);
+  for (size_t i = 0; i < strides.size(); ++i) s.strides[i].insert(s.strides[i].begin(), strides[i]);
+}
+// Merged into it where all walk through both alike.
 void put_outside(Shape& s, int64_t size, const std::vector<int64_t>& strides) {
   bool joins = !s.dims.empty();
   for (size_t i = 0; i < strides.size() && joins; ++i)
@@ -20,8 +27,7 @@ void put_outside(Shape& s, int64_t size, const std::vector<int64_t>& strides) {
     s.dims.front() *= size;
     return;
   }
-  s.dims.insert(s.dims.begin(), size);
-  for (size_t i = 0; i < strides.size(); ++i) s.strides[i].insert(s.strides[i].begin(), strides[i]);
+  put_apart(s, size, strides);
 }
 void finish(Shape& s) {
   if (!s.dims.empty()) return;
@@ -37,10 +43,9 @@ std::vector<int64_t> sizes_of(const regie_tensor& t, int32_t rank) {
   return sizes;
 }
 // Channels as blocks, outside of the positions, and channels of a block, inside of them.
-void split_channels(std::vector<int64_t>& sizes) {
-  const bool spread = sizes[1] == 1;
+void split_channels(std::vector<int64_t>& sizes, bool spread) {
   sizes.push_back(spread ? 1 : kC0);
-  if (!spread) sizes[1] /= kC0;
+  sizes[1] = spread ? 1 : lanes_of(sizes[1]) / kC0;
 }
 
 Shape merge(const Request& r) {
@@ -67,33 +72,97 @@ Shape merge(const Request& r) {
       refuse("operands and results in different formats");
     all.push_back(std::move(sizes));
   }
-  if (blocked) {
-    split_channels(whole);
-    for (auto& sizes : all) split_channels(sizes);
-  }
+  const bool padded = has_padding(r.result_format(0), y.rank > 1 ? y.dims[1] : 0);
   Shape s;
   s.strides.resize(r.operands.size());
+  s.ends.resize(r.operands.size(), false);
+  if (blocked) {
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (all[i][1] != 1 && all[i][1] != whole[1]) refuse("an operand does not broadcast to the result");
+      const bool spread = all[i][1] == 1 && whole[1] != 1;
+      s.ends[i] = padded && !spread && !is_blocked(r.operand_format(i));
+      split_channels(all[i], spread);
+    }
+    split_channels(whole, false);
+  }
   std::vector<int64_t> step(r.operands.size(), 1);
+  size_t inside = 0;  // dimensions from the one that counts blocks on
   for (size_t d = whole.size(); d-- > 0;) {
-    if (whole[d] == 1) continue;
+    if (whole[d] == 1 && !(padded && d == 1)) continue;
     std::vector<int64_t> strides;
     for (size_t i = 0; i < r.operands.size(); ++i) {
       const int64_t size = all[i][d];
       if (size != 1 && size != whole[d]) refuse("an operand does not broadcast to the result");
       strides.push_back(size == 1 ? 0 : step[i]);
       step[i] *= size;
+      if (d == 1 && s.ends[i]) step[i] = y.dims[1];
     }
-    put_outside(s, whole[d], strides);
+    if (padded && d == 1) {     // loops around a block: rows and columns are within it
+      if (s.dims.size() < 2) {  // one row
+        std::vector<int64_t> row;
+        for (const auto& l : s.strides)
+          row.push_back(l.back() == 1 && !s.ends[row.size()] ? s.dims.back() : 0);
+        put_apart(s, 1, row);
+      }
+      put_apart(s, whole[d], strides);
+      s.channels = y.dims[1];
+      inside = s.dims.size();
+      continue;
+    }
+    if (s.channels)
+      put_apart(s, whole[d], strides);
+    else
+      put_outside(s, whole[d], strides);
   }
   finish(s);
+  if (s.channels) s.blocks_at = s.dims.size() - inside;
   return s;
+}
+}  // namespace
+
+namespace {
+// A constant in blocks of channels, filled up with zeros.
+std::string in_blocks(const regie_tensor& t) {
+  const auto size = static_cast<size_t>(size_of(t.elem));
+  std::string out(static_cast<size_t>(laid_count(regie::sdk::dims_of(t), kBlockedFormat)) * size, '\0');
+  int64_t map = 1;
+  for (int32_t d = 2; d < t.rank; ++d) map *= t.dims[d];
+  for (int64_t i = 0; i < regie::sdk::count_of(t); ++i) {
+    const int64_t position = i % map, c = i / map % t.dims[1], n = i / map / t.dims[1];
+    const int64_t to = ((n * (lanes_of(t.dims[1]) / kC0) + c / kC0) * map + position) * kC0 + c % kC0;
+    std::memcpy(out.data() + static_cast<size_t>(to) * size,
+                static_cast<const char*>(t.data) + static_cast<size_t>(i) * size, size);
+  }
+  return out;
 }
 }  // namespace
 
 Lowered lower_elementwise(const Request& r) {
   if (r.results.size() > 8 || r.operands.size() > 24) refuse("it has too many operands and results");
   Code code = compile_elementwise(r);
-  return lowered(r, std::move(code), merge(r));
+  // Constants of the result's shape are stored as the program walks.
+  Request laid = r;
+  laid.operand_formats.resize(r.operands.size(), kPlainFormat);
+  const regie_tensor& y = r.results[0];
+  std::vector<uint32_t> packed;
+  for (uint32_t i = 0; i < r.operands.size() && is_blocked(r.result_format(0)); ++i) {
+    const regie_tensor& t = r.operands[i];
+    if (!t.data || !is_float(t.elem) || t.rank != y.rank || !std::equal(y.dims, y.dims + y.rank, t.dims))
+      continue;
+    laid.operand_formats[i] = kBlockedFormat;
+    if (std::find(code.operands.begin(), code.operands.end(), i) != code.operands.end()) packed.push_back(i);
+  }
+  Lowered out = lowered(laid, std::move(code), merge(laid));
+  if (packed.empty()) return out;
+  out.write = [write = std::move(out.write), packed, operands = r.operands] {
+    Written w = write();
+    for (uint32_t i : packed)
+      w.weights.push_back(
+          {i, in_blocks(operands[i]),
+           std::string("opaque:aicore:nc1hwc0-") + (operands[i].elem == REGIE_F16 ? "f16" : "f32")});
+    return w;
+  };
+  return out;
 }
 
 // With constant statistics: x * s + b, both folded at compile time into the places of scale and bias.
@@ -163,9 +232,28 @@ Lowered lower_batch_normalization(const Request& r) {
   return out;
 }
 
+namespace {
+Lowered turned_over(const Request& r, Transposition plan) {
+  Lowered out;
+  out.name = "vector " + std::string(r.op) + " of elements";
+  out.cycles = plan.cycles;
+  out.write = [plan = std::move(plan), chip = r.chip] {
+    regie::tile::Builder b(static_cast<uint32_t>(plan.cores()), chip.sizes);
+    const auto bytes = static_cast<uint64_t>(plan.count() * size_of(plan.elem));
+    const uint32_t in = b.operand(0, bytes), to = b.result(0, bytes);
+    emit_transposition(plan, b, in, to);
+    Written w;
+    w.program = b.finish();
+    return w;
+  };
+  return out;
+}
+}  // namespace
+
 Lowered lower_move(const Request& r) {
   const regie_tensor &x = r.need(0), &y = r.results[0];
-  if (!is_float(x.elem) || x.elem != y.elem) refuse("elements other than f32 and f16");
+  if ((!is_float(x.elem) && !is_byte(x.elem)) || x.elem != y.elem)
+    refuse("elements other than f32, f16 and bytes");
   Shape s;
   if (r.op == "Transpose") {
     std::vector<int64_t> order;
@@ -174,17 +262,23 @@ Lowered lower_move(const Request& r) {
     else
       for (int32_t d = x.rank; d-- > 0;) order.push_back(d);
     if (order.size() != static_cast<size_t>(x.rank)) refuse("attribute 'perm' has another length");
+    const std::span<const int64_t> dims{x.dims, order.size()};
+    std::vector<bool> taken(order.size(), false);
+    for (int64_t d : order) {
+      if (d < 0 || d >= x.rank || taken[static_cast<size_t>(d)]) refuse("attribute 'perm' is no permutation");
+      taken[static_cast<size_t>(d)] = true;
+    }
+    if (is_byte(x.elem) && turns_over(dims, order))
+      refuse("it moves single bytes: the last axis does not stay the last");
+    if (turns_over(dims, order)) return turned_over(r, plan_transposition(x.elem, dims, order, r.chip));
     std::vector<int64_t> strides(order.size(), 1);
     for (size_t d = order.size(); d-- > 1;) strides[d - 1] = strides[d] * x.dims[d];
     s.strides.resize(1);
     for (size_t d = order.size(); d-- > 0;) {
-      if (order[d] < 0 || order[d] >= x.rank) refuse("attribute 'perm' is no permutation");
       const auto from = static_cast<size_t>(order[d]);
       if (x.dims[from] != 1) put_outside(s, x.dims[from], {strides[from]});
     }
     finish(s);
-    if (s.dims.back() > 1 && s.strides[0].back() != 1)
-      refuse("it moves single elements: the last axis does not stay the last");
   } else {  // Expand
     Request one = r;
     one.operands = r.operands.first(1);

@@ -7,12 +7,15 @@
 
 #include "channel.h"
 #include "lower.h"
+#include "window.h"
 
 namespace aicore {
 
 namespace {
 
 using namespace regie::tile;
+
+uint8_t byte_type(regie_elem e) { return e == REGIE_U8 ? REGIE_TILE_U8 : REGIE_TILE_S8; }
 
 struct Pool {
   bool average = false;
@@ -26,6 +29,8 @@ struct Pool {
   bool direct() const { return blocked && in_bytes() == 2; }  // to L1 as it lies
   int64_t taps() const { return kernel_h * kernel_w; }
   int64_t blocks() const { return up(channels, 16); }
+  // Channels as they lie. Those that fill up the last block are zeros, and so are their maxima and means.
+  int64_t lanes() const { return blocked ? round_up(channels, 16) : channels; }
 };
 
 struct PoolPlan {
@@ -41,7 +46,7 @@ bool place(const Pool& p, PoolPlan& t, const Chip& chip) {
   const int64_t s = p.in_bytes();
   if (!p.direct()) {
     t.load = ub.take(2 * 16 * t.pixels * s);
-    t.cast = s == 4 && !p.blocked ? ub.take(32 * t.pixels) : t.load;
+    t.cast = s != 2 && !p.blocked ? ub.take(32 * t.pixels) : t.load;
     t.panel = ub.take(2 * 32 * t.pixels);
   }
   t.taps = ub.take(2 * p.taps() * t.padded * 32);
@@ -50,7 +55,7 @@ bool place(const Pool& p, PoolPlan& t, const Chip& chip) {
     t.wide = ub.take(t.padded * 64);
     t.tap = ub.take(t.padded * 64);
   }
-  t.turned = p.out_bytes() == 4 && !p.blocked ? ub.take(t.padded * 32) : 0;
+  t.turned = p.out_bytes() != 2 && !p.blocked ? ub.take(t.padded * 32) : 0;
   t.result = ub.take(2 * 16 * t.padded * p.out_bytes());
   t.used = ub.used();
   return ub.fits() && 2 * t.pixels * kBlock <= chip.sizes.l1;
@@ -63,12 +68,12 @@ double cycles_of(const Pool& p, const PoolPlan& t, const Chip& chip) {
   const double in = 16 * static_cast<double>(t.pixels), out = 16 * static_cast<double>(t.padded),
                taps = static_cast<double>(p.taps());
   const int64_t running = t.parts_item * t.parts_row;
-  const double all = static_cast<double>(p.batch * p.channels) *
+  const double all = static_cast<double>(p.batch * p.lanes()) *
                      (static_cast<double>(p.height * p.width) * s +
                       static_cast<double>(p.out_height * p.out_width * p.out_bytes()));
   PipeCycles c;
   c[REGIE_TILE_LOAD] = h.load_start + h.l2_latency + in * s / chip.read_rate(running, all);
-  const double way_in = p.direct() ? 0 : p.blocked || s == 2 ? 4 : 8;
+  const double way_in = p.direct() ? 0 : p.blocked || s == 2 ? 4 : s == 1 ? 6 : 8;
   c[REGIE_TILE_VECTOR] = 4 * h.vector_start + in * way_in / lanes +
                          taps * (h.vector_start + out * (p.average ? 8 : 2) / lanes) +
                          out * (p.blocked ? 4 : 8) / lanes;
@@ -83,7 +88,7 @@ PoolPlan plan(const Pool& p, const Chip& chip) {
   PoolPlan best;
   int64_t least = 0;
   // Where channels fill blocks, all blocks of all batches follow each other.
-  const bool whole = p.channels % 16 == 0;
+  const bool whole = p.lanes() % 16 == 0;
   const int64_t items = whole ? p.batch * p.blocks() : p.blocks(), cores = chip.cores;
   for (int64_t r = 1; r <= p.out_height; ++r) {
     if (r > 4 && up(p.out_height, r) == up(p.out_height, r - 1)) continue;
@@ -118,10 +123,10 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
   const int64_t taps = p.taps();
   constexpr uint8_t f16 = REGIE_TILE_F16, f32 = REGIE_TILE_F32;
   Builder b(static_cast<uint32_t>(t.parts_item * t.parts_row), chip.sizes);
-  const uint32_t in = b.operand(0, static_cast<uint64_t>(p.batch * p.channels * map * s));
-  const uint32_t out = b.result(0, static_cast<uint64_t>(p.batch * p.channels * out_map * out_s));
+  const uint32_t in = b.operand(0, static_cast<uint64_t>(p.batch * p.lanes() * map * s));
+  const uint32_t out = b.result(0, static_cast<uint64_t>(p.batch * p.lanes() * out_map * out_s));
   Flags flags;
-  if (!p.direct() && (p.channels % 16 || (t.window * p.width) % 16)) {
+  if (!p.direct() && (p.lanes() % 16 || (t.window * p.width) % 16)) {
     b.fill(ub(t.load), f32, scalar(0), 2 * 16 * P * s / 4);
     hand_over(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_LOAD);
   }
@@ -139,25 +144,12 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
 
   auto tile = [&](const Expr& batch, const Expr& item, const Expr& row, const Expr& k) {
     const Expr channel = item * 16,
-               valid = p.channels % 16 ? clamp(0, 16, Expr(p.channels) - channel) : Expr(16);
-    const Expr y = row * (t.out_rows * p.stride_h) - Expr(p.pad_top);
-    const int64_t last = p.height - t.window, step = t.out_rows * p.stride_h,
-                  tiles = t.parts_row * t.turns_row;
-    // The window's first row and the rows of padding above it, by cases (a sum of clamps is no expression).
+               valid = p.lanes() % 16 ? clamp(0, 16, Expr(p.channels) - channel) : Expr(16);
     auto window = [&](const std::function<void(const Expr& first, const Expr& top)>& body) {
-      if (last == 0) return body(0, y);
-      if (row.fixed()) {
-        const Expr first = clamp(0, last, y);
-        return body(first, y - first);
-      }
-      const int64_t above = up(p.pad_top, step), below = (last + p.pad_top) / step + 1;
-      if (above > 0) b.loop(clamp(0, 1, Expr(above) - row), [&](const Expr&) { body(0, y); });
-      b.loop(clamp(0, 1, row - Expr(above - 1)),
-             [&](const Expr&) { b.loop(clamp(0, 1, Expr(below) - row), [&](const Expr&) { body(y, 0); }); });
-      if (below < tiles)
-        b.loop(clamp(0, 1, row - Expr(below - 1)), [&](const Expr&) { body(last, y - Expr(last)); });
+      at_window(b, row, t.out_rows * p.stride_h, p.pad_top, p.height - t.window, t.parts_row * t.turns_row,
+                [&](const Window& w) { body(w.first, w.top); });
     };
-    const Expr plane = (batch * p.channels + channel) * (map * s);
+    const Expr plane = (batch * p.lanes() + channel) * (map * s);
     if (p.direct()) {
       ready.begin_write(k);
       window([&](const Expr& first, const Expr&) {
@@ -180,6 +172,9 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
       const Expr turned = k * (32 * P) + t.panel;
       if (s == 4) {
         b.cast(f32, f16, REGIE_TILE_RINT, ub(p.blocked ? turned : Expr(t.cast)), ub(half), 16 * P);
+        half = t.cast;
+      } else if (s == 1) {
+        b.cast(byte_type(p.in_elem), f16, REGIE_TILE_RINT, ub(t.cast), ub(half), 16 * P);
         half = t.cast;
       }
       if (!p.blocked) b.transpose(ub(turned), ub(half), 32, P * 2, {P / 16, 512, 32});
@@ -238,15 +233,16 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
     gathered.end_read(k);
     results.begin_write(k);
     const Expr result = k * (16 * m * out_s) + t.result, position = row * t.rows;
-    const Expr out_plane = (batch * p.channels + channel) * (out_map * out_s);
+    const Expr out_plane = (batch * p.lanes() + channel) * (out_map * out_s);
     if (p.blocked) {
       if (out_s == 4)
         b.cast(f16, f32, REGIE_TILE_RINT, ub(result), ub(t.folded), 16 * m);
       else
         b.unary(REGIE_TILE_COPY, f16, ub(result), ub(t.folded), 16 * m);
     } else {
-      b.transpose(ub(out_s == 4 ? Expr(t.turned) : result), ub(t.folded), m * 2, 32, {m1, 32, 512});
+      b.transpose(ub(out_s != 2 ? Expr(t.turned) : result), ub(t.folded), m * 2, 32, {m1, 32, 512});
       if (out_s == 4) b.cast(f16, f32, REGIE_TILE_RINT, ub(result), ub(t.turned), 16 * m);
+      if (out_s == 1) b.cast(f16, byte_type(p.out_elem), REGIE_TILE_RINT, ub(result), ub(t.turned), 16 * m);
     }
     results.end_write(k);
     results.begin_read(k);
@@ -283,7 +279,9 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
 
 Lowered lower_pooling(const Request& r) {
   const regie_tensor &x = r.need(0), &y = r.results[0];
-  if (!is_float(x.elem) || !is_float(y.elem)) refuse("elements other than f32 and f16");
+  // Bytes are halves without rounding, and the greatest of them is one of them.
+  const bool bytes = is_byte(x.elem) && x.elem == y.elem && r.op == "MaxPool";
+  if (!bytes && (!is_float(x.elem) || !is_float(y.elem))) refuse("elements other than f32 and f16");
   if (x.rank != 4) refuse("pooling of two spatial axes only");
   for (size_t i = 1; i < r.results.size(); ++i)
     if (r.results[i].elem != REGIE_ELEM_UNKNOWN) refuse("indices are asked for");

@@ -99,7 +99,9 @@ enum Kind {
   kHardSigmoid,
   kHardSwish,
   kClip,
-  kPow
+  kPow,
+  kQuantize,
+  kDequantize
 };
 struct Row {
   VectorOp op;
@@ -110,6 +112,7 @@ constexpr Row kRows[] = {
     {{"Abs", 0, 1, 0}, kUnary, REGIE_TILE_ABS},
     {{"Add", 0, 1, 0}, kBinary, REGIE_TILE_ADD},
     {{"Clip", 0, 2, 0}, kClip, 0},
+    {{"Dequantize", 0, 2, 0}, kDequantize, 0},
     {{"Div", 0, 0, 1}, kBinary, REGIE_TILE_DIV},
     {{"Elu", 1, 5, 1}, kElu, 0},
     {{"Erf", 2, 19, 3}, kErf, 0},
@@ -127,6 +130,7 @@ constexpr Row kRows[] = {
     {{"Mul", 0, 1, 0}, kBinary, REGIE_TILE_MUL},
     {{"Neg", 0, 1, 0}, kUnary, REGIE_TILE_NEG},
     {{"Pow", 0, 2, 0}, kPow, 0},
+    {{"Quantize", 0, 5, 1}, kQuantize, 0},
     {{"Reciprocal", 0, 0, 1}, kUnary, REGIE_TILE_REC},
     {{"Relu", 0, 1, 0}, kUnary, REGIE_TILE_RELU},
     {{"Sigmoid", 0, 2, 2}, kSigmoid, 0},
@@ -171,6 +175,11 @@ const VectorOp* find_vector_op(std::string_view name) {
   return r ? &r->op : nullptr;
 }
 
+std::optional<uint8_t> binary_instruction(const VectorOp& op) {
+  const Row& r = row_of(&op);
+  return r.kind == kBinary ? std::optional<uint8_t>(r.instruction) : std::nullopt;
+}
+
 VectorStep activation_step(std::string_view name, float alpha, float beta, Source in) {
   const VectorOp* op = find_vector_op(name);
   if (!op || row_of(op).kind == kBinary || row_of(op).kind == kPow)
@@ -185,6 +194,8 @@ VectorStep vector_step(std::string_view name, const regie::sdk::Attrs& attrs, st
   if (name == "Gelu" && attrs.text("approximate", "none") == "tanh") known = "GeluTanh";
   if (name == "Sum") known = "Add";
   if (name == "Cast") known = "Identity";
+  if (name == "regie.Quantize") known = "Quantize";
+  if (name == "regie.Dequantize") known = "Dequantize";
   const VectorOp* op = find_vector_op(known);
   if (!op) refuse("there is no vector code for " + std::string(name));
   VectorStep step{op, 0, 0, std::move(in)};
@@ -196,6 +207,11 @@ VectorStep vector_step(std::string_view name, const regie::sdk::Attrs& attrs, st
     case kBinary:
       if (step.in.size() == 1) step.op = find_vector_op("Identity");
       if (step.in.size() > 2) refuse(std::string(name) + " of more than two operands");
+      return step;
+    case kQuantize:  // who knows the result's type sets its bounds
+    case kDequantize:
+      if (step.in.size() != 3) refuse(std::string(name) + " of another number of operands");
+      if (step.in[0].constant) refuse(std::string(name) + " of a constant");
       return step;
     case kLeakyRelu:
       step.alpha = number("alpha", 0.01);
@@ -323,6 +339,18 @@ void emit_vector(Builder& b, const VectorStep& step, const Expr& to, const std::
       return v.two(REGIE_TILE_MUL, to, to, x);
     case kClip:
       return v.clamp(to, x, step.alpha, step.beta);
+    case kQuantize: {  // whole numbers, as f32
+      const Source here{to, std::nullopt};
+      emit_binary(v, REGIE_TILE_DIV, to, step.in[0], step.in[1]);
+      b.cast(REGIE_TILE_F32, REGIE_TILE_S32, REGIE_TILE_RINT, ub(to), ub(to), count);
+      b.cast(REGIE_TILE_S32, REGIE_TILE_F32, REGIE_TILE_RINT, ub(to), ub(to), count);
+      if (step.in[2].constant != 0.0F) emit_binary(v, REGIE_TILE_ADD, to, here, step.in[2]);
+      return v.clamp(to, to, step.alpha, step.beta);
+    }
+    case kDequantize:
+      if (step.in[2].constant == 0.0F) return emit_binary(v, REGIE_TILE_MUL, to, step.in[0], step.in[1]);
+      emit_binary(v, REGIE_TILE_SUB, to, step.in[0], step.in[2]);
+      return emit_binary(v, REGIE_TILE_MUL, to, {to, std::nullopt}, step.in[1]);
     case kPow:
       if (step.alpha == 1) return v.one(REGIE_TILE_COPY, to, x);
       if (step.alpha == 0.5f) return v.one(REGIE_TILE_SQRT, to, x);

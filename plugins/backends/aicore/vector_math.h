@@ -26,6 +26,8 @@ struct VectorOp {
   uint32_t slow;
 };
 const VectorOp* find_vector_op(std::string_view name);
+// Of operators that are one instruction with two operands.
+std::optional<uint8_t> binary_instruction(const VectorOp& op);
 
 struct VectorStep {
   const VectorOp* op;

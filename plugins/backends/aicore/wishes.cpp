@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "quantised.h"
 #include "regie/graph_view.hpp"
 
 namespace aicore {
@@ -13,11 +14,12 @@ using regie::sdk::Failure;
 
 bool is_product(std::string_view op) {  // or a convolution: what the cube multiplies, it rounds
   return op == "MatMul" || op == "Gemm" || op == "regie.FusedMatMul" || op == "Conv" ||
-         op == "regie.FusedConv";
+         op == "regie.FusedConv" || op == "ConvTranspose";
 }
 bool is_window(std::string_view op) { return op == "MaxPool" || op == "AveragePool"; }
 bool is_move(std::string_view op) {
-  return op == "Concat" || op == "Split" || op == "Slice" || op == "Transpose" || op == "Expand";
+  return op == "Concat" || op == "Split" || op == "Slice" || op == "Transpose" || op == "Expand" ||
+         op == "Resize";
 }
 
 class Lister {
@@ -27,12 +29,14 @@ class Lister {
 
   std::vector<regie_format_wish> run() {
     const std::string_view op = r_.op;
+    if (byte_places(op)) return {};  // row-major
     if (op == "regie.Reformat" || r_.results.empty() || r_.results[0].elem == REGIE_ELEM_UNKNOWN) return {};
-    base_ = cycles({}, {});
+    base_ = quickest_ ? quickest_ : cycles({}, {});
     if (!base_) return {};
-    if (quickest_) base_ = std::min(*base_, *quickest_);
     if (op == "Conv" || op == "regie.FusedConv")
       convolution();
+    else if (op == "ConvTranspose")
+      transposed_convolution();
     else if (is_product(op))
       product();
     else if (is_window(op))
@@ -61,11 +65,15 @@ class Lister {
     }
   }
 
-  // The other formats of a tensor than row-major, as far as its readers and writers go.
-  bool blocks(const regie_tensor& t) const {
+  // The other formats of a tensor than row-major, as far as its readers and writers go. None takes more
+  // bytes: where channels do not fill the last block, halves do, or nothing does.
+  bool blocks(const regie_tensor& t, bool half = false) const {
     int64_t positions = 1;
     for (int32_t d = 2; d < t.rank; ++d) positions *= t.dims[d];
-    return is_float(t.elem) && positions > 1 && blocks_fit({t.dims, static_cast<size_t>(t.rank)});
+    const std::span<const int64_t> dims{t.dims, static_cast<size_t>(t.rank)};
+    return is_float(t.elem) && positions > 1 && blocks_fit(dims) &&
+           laid_count(dims, kBlockedFormat) * (half ? 2 : size_of(t.elem)) <=
+               regie::sdk::count_of(t) * size_of(t.elem);
   }
   // May an operand be halves for a reader that does not round it, and a result?
   bool rounds_operand(size_t i) const {
@@ -99,12 +107,10 @@ class Lister {
     std::vector<regie_format> out{kPlainFormat};
     if (!t || !is_float(t->elem) || t->data) return out;
     const bool half = halves && t->elem == REGIE_F32;
-    if (blocked && blocks(*t)) {
-      out.push_back(kBlockedFormat);
-      if (half) out.push_back(kBlockedFormat | kHalfFormat);
-    } else if (half) {
-      out.push_back(kHalfFormat);
-    }
+    if (blocked && blocks(*t)) out.push_back(kBlockedFormat);
+    if (blocked && half && blocks(*t, true)) out.push_back(kBlockedFormat | kHalfFormat);
+    // Of what fills its blocks, halves in blocks are enough to choose from.
+    if (half && !(blocked && blocks(*t))) out.push_back(kHalfFormat);
     return out;
   }
 
@@ -149,6 +155,11 @@ class Lister {
       }
   }
 
+  void transposed_convolution() {
+    for (regie_format x : formats(r_.operand(0), free_))
+      for (regie_format y : formats(&r_.results[0], rounds_result(0), false)) offer({x}, {y});
+  }
+
   void product() {
     // Of operands that are added, those of the result's shape.
     std::vector<size_t> added;
@@ -173,7 +184,7 @@ class Lister {
 
   // Exact for halves, and it rounds to them.
   void pooling() {
-    const bool blocked = blocks(r_.need(0)) && blocks(r_.results[0]);
+    const bool blocked = blocks(r_.need(0), true) && blocks(r_.results[0], true);
     for (regie_format x : formats(r_.operand(0), free_, blocked))
       for (regie_format y : formats(&r_.results[0], rounds_result(0), blocked)) offer({x}, {y});
   }
@@ -191,26 +202,26 @@ class Lister {
   // What only moves elements moves halves as well.
   void move() {
     const bool axis = r_.op == "Transpose" || r_.op == "Expand";
-    auto fits = [&](std::span<const regie_tensor> list) {
+    // Scales of a Resize are parameters.
+    const std::span<const regie_tensor> moved = r_.op == "Resize" ? r_.operands.first(1) : r_.operands;
+    auto fits = [&](std::span<const regie_tensor> list, bool half) {
       return std::all_of(list.begin(), list.end(),
-                         [&](const regie_tensor& t) { return !is_float(t.elem) || (!t.data && blocks(t)); });
+                         [&](const regie_tensor& t) { return !is_float(t.elem) || blocks(t, half); });
     };
-    const bool constants = std::any_of(r_.operands.begin(), r_.operands.end(),
+    const bool constants = std::any_of(moved.begin(), moved.end(),
                                        [](const regie_tensor& t) { return is_float(t.elem) && t.data; });
     if (constants) return;
     auto with = [&](regie_format f) {
       std::vector<regie_format> operands, results(r_.results.size(), f);
-      for (const regie_tensor& t : r_.operands) operands.push_back(is_float(t.elem) ? f : kPlainFormat);
+      for (const regie_tensor& t : moved) operands.push_back(is_float(t.elem) ? f : kPlainFormat);
       offer(operands, results);
     };
     bool half = free_ && r_.need(0).elem == REGIE_F32;
     for (size_t i = 0; i < r_.results.size(); ++i) half = half && rounds_result(i);
-    if (!axis && fits(r_.operands) && fits(r_.results)) {
-      with(kBlockedFormat);
-      if (half) with(kBlockedFormat | kHalfFormat);
-    } else if (half) {
-      with(kHalfFormat);
-    }
+    const bool blocked = !axis && fits(moved, false) && fits(r_.results, false);
+    if (blocked) with(kBlockedFormat);
+    if (half && !axis && fits(moved, true) && fits(r_.results, true)) with(kBlockedFormat | kHalfFormat);
+    if (half && !blocked) with(kHalfFormat);
   }
 
   // Operands of the result's shape go along; what broadcasts stays row-major.
@@ -223,20 +234,25 @@ class Lister {
       return is_float(t.elem) && !t.data && t.rank == y.rank && std::equal(y.dims, y.dims + y.rank, t.dims);
     };
     std::vector<regie_format> orders{kPlainFormat};
-    if (blocks(y)) orders.push_back(kBlockedFormat);
+    auto byte = [](const regie_tensor& t) { return is_byte(t.elem) && !t.data; };
+    const bool bytes = std::any_of(r_.operands.begin(), r_.operands.end(), byte) ||
+                       std::any_of(r_.results.begin(), r_.results.end(), byte);  // they lie row-major
+    if (blocks(y, true) && !bytes) orders.push_back(kBlockedFormat);
     for (regie_format order : orders)
       for (regie_format in : {regie_format{0}, kHalfFormat})
         for (regie_format out : {regie_format{0}, kHalfFormat}) {
           if (out && !narrow) continue;
+          if (order && !out && !blocks(y)) continue;
           std::vector<regie_format> operands;
-          bool any = false;
+          bool any = false, fits = true;
           for (size_t i = 0; i < r_.operands.size(); ++i) {
             const regie_tensor& t = r_.operands[i];
             const bool half = in && t.elem == REGIE_F32 && rounds_operand(i);
             operands.push_back(!whole(t) ? kPlainFormat : order | (half ? kHalfFormat : 0));
             any |= whole(t) && half;
+            fits = fits && (!whole(t) || !order || blocks(t, half));
           }
-          if (in && !any) continue;
+          if ((in && !any) || !fits) continue;
           offer(operands, std::vector<regie_format>(r_.results.size(), order | out));
         }
   }

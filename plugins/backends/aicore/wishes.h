@@ -10,7 +10,7 @@
 namespace aicore {
 
 // `base` is the node with all row-major; its tensors are those of the graph.
-// `quickest` is what it takes row-major where that is by another program than the engine's own.
+// `quickest` is what it takes row-major, by whatever program; without it the engine's own is asked for.
 std::vector<regie_format_wish> wishes_of(const Request& base, Rounding rounding,
                                          std::optional<double> quickest = std::nullopt);
 

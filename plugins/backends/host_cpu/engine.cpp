@@ -118,9 +118,26 @@ uint32_t alias(regie_engine* e, const regie_graph* graph, uint32_t id, uint32_t 
   return (reference->flags() & REGIE_OP_INPLACE) && same ? REGIE_ALIAS_INPLACE : REGIE_ALIAS_NONE;
 }
 
+// The factor of a normalization with fixed statistics that a patch takes apart: it reads what that reads,
+// which is there until the patch is accepted.
+bool is_factor_of_normalization(const regie_graph* graph, const regie_node& n) {
+  if (regie::sdk::sv(n.op) != "Mul") return false;
+  for (uint32_t v : regie::sdk::operands_of(n))
+    if (v != REGIE_NONE)
+      for (const regie_use& u : regie::sdk::uses_of(graph->values[v]))
+        if (!regie::sdk::is_region_use(u) && u.operand == 0 &&
+            regie::sdk::sv(graph->nodes[u.node].op) == "BatchNormalization")
+          return true;
+  return false;
+}
+
 uint32_t accept_fusion(regie_engine* e, const regie_graph* graph, uint32_t id, regie_str* reason) {
   const regie_node& n = graph->nodes[id];
   const std::string_view op = regie::sdk::sv(n.op);
+  if (is_factor_of_normalization(graph, n)) {  // densenet121: 27 ms a run whole, 34 ms with element-wise code
+    *reason = regie::sdk::lit("a normalization is quicker whole, in the layout of its neighbours");
+    return 0;
+  }
   if (!is_lowered(op)) return 1;
   e->reason = activation_problem(Attrs(n));
   if (e->reason.empty() && is_quantised(op)) e->reason = quantisation_problem(*graph, n);

@@ -54,6 +54,10 @@ Work::Work(const regie_graph* graph, uint32_t id, const regie_engine_shapes& sha
       elements = std::max(elements, static_cast<double>(regie::sdk::count_of(t)));
     if (is_empty(t)) empty = true;
   }
+  // What only picks from its operand reads what it gives, however large the table is.
+  if ((op == "Gather" || op == "Slice") && !operands.empty() && !results.empty())
+    bytes -= std::max(
+        0.0, static_cast<double>(tensor_bytes(operands[0])) - static_cast<double>(tensor_bytes(results[0])));
   for (uint32_t i = 0; i < node.operand_count; ++i) {
     const regie_tensor& t = operands[i];
     if (t.elem == REGIE_ELEM_UNKNOWN) continue;

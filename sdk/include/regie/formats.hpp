@@ -25,6 +25,15 @@ constexpr regie_elem laid_elem(const regie_type& t) {
   return half_elements(t.format) ? static_cast<regie_elem>(REGIE_F16) : t.elem;
 }
 
+// Of a tensor in blocks of channels the size of dimension `axis` as it lies: a last block that channels do not fill is
+// filled up. Dimensions that are expressions are given as they are: such a tensor lies in whole blocks.
+constexpr regie_dim laid_dim(const regie_type& t, int32_t axis) {
+  const regie_dim d = t.dims[axis];
+  const bool blocked = (t.format & 0xffff) == REGIE_FORMAT_NC1HWC0 && !(t.format & REGIE_FORMAT_OPAQUE_BIT);
+  const regie_dim block = t.format >> 16 & 0x3fff;
+  return blocked && axis == 1 && block > 0 && d >= 0 ? (d + block - 1) / block * block : d;
+}
+
 // For messages: "NC1HWC0_16 of f16".
 inline std::string spell_layout(regie_format f) {
   constexpr const char* kNames[] = {"ND", "NCHW", "NHWC", "NC1HWC0", "FRACTAL_Z", "FRACTAL_NZ"};

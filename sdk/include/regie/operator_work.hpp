@@ -99,6 +99,9 @@ inline OperatorWork operator_work(std::string_view op, const regie_attr* attrs, 
     w.written_bytes += bytes(results[i]);
     made = std::max(made, count(results[i]));
   }
+  // What only picks from its operand reads what it gives, however large the table is.
+  if (operand_count && result_count && (op == "Gather" || op == "Slice"))
+    w.read_bytes -= std::max(0.0, bytes(operands[0]) - bytes(results[0]));
   elements = std::max(elements, made);
   w.flops = work::kElementFlops * elements * inside;
   const auto* entry = std::find_if(std::begin(work::kEntries), std::end(work::kEntries),

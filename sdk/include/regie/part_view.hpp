@@ -31,16 +31,20 @@ inline bool has_pieces(const regie_type& t, int64_t axis) {
   if (t.container != REGIE_TENSOR || t.rank <= 0 || elem_bits(t.elem) < 8 || !bytes_of(t)) return false;
   if (axis < 0) axis += t.rank;
   if (axis < 0 || axis >= t.rank) return false;
-  if (half_elements(t.format)) return false;  // bytes are not those of its type
   if (t.format != REGIE_FORMAT_ND && axis != 0) {
-    const int64_t block = (t.format >> 16) & 0x7fff;
+    const int64_t block = (t.format >> 16) & 0x3fff;
     const bool blocked = (t.format & 0xffff) == REGIE_FORMAT_NC1HWC0 && !(t.format & REGIE_FORMAT_OPAQUE_BIT);
     if (!blocked || axis != 1 || block == 0 || t.dims[1] % block != 0) return false;
   }
+  for (int32_t i = 0; i < t.rank; ++i)
+    if (laid_dim(t, i) != t.dims[i]) return false;
   for (int64_t i = 0; i < axis; ++i)
     if (t.dims[i] != 1) return false;
   return true;
 }
+
+// Of a value of known size without padding, as it lies.
+inline uint64_t laid_bytes(const regie_type& t) { return *bytes_of(t) / elem_bits(t.elem) * elem_bits(laid_elem(t)); }
 
 // The only axis along which the slice is less than the whole, and where it begins on it.
 inline std::optional<std::pair<int64_t, int64_t>> slice_begin(const GraphView& g, const regie_node& n) {
@@ -98,10 +102,10 @@ inline std::vector<PartView> part_views(const GraphView& g, const regie_node& n)
     const auto begin = detail::slice_begin(g, n);
     if (!begin || !detail::has_pieces(whole->type, begin->first) || !detail::has_pieces(part->type, begin->first))
       return {};
-    const int64_t extent = part->type.dims[begin->first], block = (whole->type.format >> 16) & 0x7fff;
+    const int64_t extent = part->type.dims[begin->first], block = (whole->type.format >> 16) & 0x3fff;
     if (extent <= 0 || (block && begin->first == 1 && begin->second % block != 0)) return {};
     parts.push_back({whole->id, part->id,
-                     *bytes_of(part->type) / static_cast<uint64_t>(extent) * static_cast<uint64_t>(begin->second)});
+                     detail::laid_bytes(part->type) / static_cast<uint64_t>(extent) * static_cast<uint64_t>(begin->second)});
     return parts;
   }
   const int64_t axis = Attrs(n).integer("axis", 0);
@@ -114,9 +118,9 @@ inline std::vector<PartView> part_views(const GraphView& g, const regie_node& n)
                       detail::has_pieces(part->type, axis);
     if (!fits) return {};
     parts.push_back({whole->id, part->id, offset});
-    offset += *bytes_of(part->type);
+    offset += detail::laid_bytes(part->type);
   }
-  return offset == *bytes_of(whole->type) ? parts : std::vector<PartView>{};
+  return offset == detail::laid_bytes(whole->type) ? parts : std::vector<PartView>{};
 }
 
 }  // namespace regie::sdk

@@ -43,6 +43,7 @@ class Chip {
   std::unique_ptr<uint8_t[]> memories_[REGIE_TILE_UB + 1];
   const std::vector<TileBuffer>* buffers_;
   std::vector<float> left_, right_;  // of mmad, as floats
+  std::vector<int16_t> words_;       // of mmad of bytes: left, right
 };
 
 }  // namespace regie::simulator

@@ -40,7 +40,32 @@ void turn_plain(const uint8_t* fractal, float* to) {
   }
 }
 
+// 16 sums += pairs of words of the left matrix by pairs of each column.
+using Words = void (*)(uint32_t* sums, const int16_t* left, const int16_t* right, int64_t pairs);
+void multiply_words_plain(uint32_t* sums, const int16_t* left, const int16_t* right, int64_t pairs) {
+  for (int64_t q = 0; q < pairs; ++q)
+    for (int s = 0; s < 16; ++s)
+      sums[s] += static_cast<uint32_t>(left[2 * q] * right[q * 32 + 2 * s] +
+                                       left[2 * q + 1] * right[q * 32 + 2 * s + 1]);
+}
+
 #if defined(__x86_64__)
+
+__attribute__((target("avx2"))) void multiply_words_avx2(uint32_t* sums, const int16_t* left,
+                                                         const int16_t* right, int64_t pairs) {
+  auto* at = reinterpret_cast<__m256i*>(sums);
+  __m256i low = _mm256_loadu_si256(at), high = _mm256_loadu_si256(at + 1);
+  for (int64_t q = 0; q < pairs; ++q) {
+    int32_t both;
+    std::memcpy(&both, left + 2 * q, sizeof both);
+    const __m256i x = _mm256_set1_epi32(both);
+    const auto* y = reinterpret_cast<const __m256i*>(right + q * 32);
+    low = _mm256_add_epi32(low, _mm256_madd_epi16(x, _mm256_loadu_si256(y)));
+    high = _mm256_add_epi32(high, _mm256_madd_epi16(x, _mm256_loadu_si256(y + 1)));
+  }
+  _mm256_storeu_si256(at, low);
+  _mm256_storeu_si256(at + 1, high);
+}
 
 template <int kRows>
 __attribute__((target("avx2,fma"))) inline void multiply_rows(float* c, const float* left, int64_t left_row,
@@ -103,7 +128,9 @@ __attribute__((target("avx2,f16c"))) void turn_avx2(const uint8_t* fractal, floa
 const bool kAvx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_half_conversions();
 const Kernel kMultiply = kAvx2 ? multiply_avx2 : multiply_plain;
 const Turn kTurn = kAvx2 ? turn_avx2 : turn_plain;
+const Words kMultiplyWords = kAvx2 ? multiply_words_avx2 : multiply_words_plain;
 #else
+const Words kMultiplyWords = multiply_words_plain;
 const Kernel kMultiply = multiply_plain;
 const Turn kTurn = turn_plain;
 #endif
@@ -142,29 +169,35 @@ void Chip::mmad_halves(const tile::Concrete& i) {
   }
 }
 
+// The left matrix is of s8, or of u8; the right one of s8. Sums of two products at a time, which 32 bits
+// hold.
 void Chip::mmad_bytes(const tile::Concrete& i) {
   const int64_t* a = i.arg;
   int64_t m = a[3], n = a[4], k = a[5];
   if (!m || !n || !k) return;
-  int64_t k1 = (k + 31) / 32;
-  std::vector<int32_t> right(static_cast<size_t>(k1 * 32 * 16));
+  const bool is_signed = i.mode[0] == REGIE_TILE_S8;
+  int64_t k1 = (k + 31) / 32, pairs = (k + 1) / 2, row = k1 * 32;
+  words_.assign(static_cast<size_t>(m * row + row * 16), 0);
+  int16_t* left = words_.data();
+  int16_t* right = left + m * row;
+  for (int64_t r = 0; r < m; ++r)
+    for (int64_t q = 0; q < k; q += 32) {
+      const uint8_t* from = at(REGIE_TILE_L0A, a[1] + r / 16 * a[8] + q / 32 * kFractal + r % 16 * 32);
+      for (int64_t s = 0; s < std::min<int64_t>(32, k - q); ++s)
+        left[r * row + q + s] = static_cast<int16_t>(is_signed ? static_cast<int8_t>(from[s]) : from[s]);
+    }
   for (int64_t l = 0; l * 16 < n; ++l) {
     for (int64_t j = 0; j < k1; ++j) {
       const int8_t* b = reinterpret_cast<const int8_t*>(at(REGIE_TILE_L0B, a[2] + j * a[9] + l * kFractal));
       for (int64_t x = 0; x < 16; ++x)
-        for (int64_t q = 0; q < 32; ++q) right[static_cast<size_t>((j * 32 + q) * 16 + x)] = b[x * 32 + q];
+        for (int64_t q = 0; q < 32; ++q) right[(j * 16 + q / 2) * 32 + x * 2 + q % 2] = b[x * 32 + q];
     }
     size_t columns = static_cast<size_t>(std::min<int64_t>(16, n - l * 16));
     for (int64_t r = 0; r < m; ++r) {
       uint8_t* c = at(REGIE_TILE_L0C, a[0] + l * a[7] + r * 64);
       uint32_t sums[16] = {};
       if (a[6]) std::memcpy(sums, c, columns * 4);
-      for (int64_t q = 0; q < k; ++q) {
-        int32_t x = *reinterpret_cast<const int8_t*>(
-            at(REGIE_TILE_L0A, a[1] + r / 16 * a[8] + q / 32 * kFractal + r % 16 * 32 + q % 32));
-        const int32_t* y = right.data() + q * 16;
-        for (int s = 0; s < 16; ++s) sums[s] += static_cast<uint32_t>(x * y[s]);
-      }
+      kMultiplyWords(sums, left + r * row, right, pairs);
       std::memcpy(c, sums, columns * 4);
     }
   }

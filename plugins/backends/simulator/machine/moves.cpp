@@ -14,14 +14,17 @@ namespace {
 constexpr int64_t kFractal = REGIE_TILE_FRACTAL_BYTES, kBlock = REGIE_TILE_BLOCK_BYTES;
 
 // 16 x 16 elements of two bytes; rows `to_row` and `from_row` bytes apart.
+// As many rows as there are elements in the 32 bytes of one.
+template <class T>
 void transpose_block(uint8_t* to, int64_t to_row, const uint8_t* from, int64_t from_row) {
-  uint16_t block[16][16];
-  for (int r = 0; r < 16; ++r) {
-    uint16_t row[16];
+  constexpr int n = kBlock / sizeof(T);
+  T block[n][n];
+  for (int r = 0; r < n; ++r) {
+    T row[n];
     std::memcpy(row, from + r * from_row, sizeof row);
-    for (int c = 0; c < 16; ++c) block[c][r] = row[c];
+    for (int c = 0; c < n; ++c) block[c][r] = row[c];
   }
-  for (int r = 0; r < 16; ++r) std::memcpy(to + r * to_row, block[r], sizeof block[r]);
+  for (int r = 0; r < n; ++r) std::memcpy(to + r * to_row, block[r], sizeof block[r]);
 }
 
 }  // namespace
@@ -54,7 +57,7 @@ void Chip::fractal(const tile::Concrete& i) {
       uint8_t* to = at(i.mode[0], a[0] + x * a[3] + y * a[6]);
       const uint8_t* from = at(REGIE_TILE_L1, a[1] + x * a[4] + y * a[7]);
       if (i.mode[1])
-        transpose_block(to, kBlock, from, kBlock);
+        transpose_block<uint16_t>(to, kBlock, from, kBlock);
       else
         std::memcpy(to, from, kFractal);
     }
@@ -102,9 +105,12 @@ void Chip::drain(const tile::Concrete& i) {
 
 void Chip::transpose(const tile::Concrete& i) {
   const int64_t* a = i.arg;
+  const auto block = i.mode[0] == REGIE_TILE_B8    ? transpose_block<uint8_t>
+                     : i.mode[0] == REGIE_TILE_B32 ? transpose_block<uint32_t>
+                                                   : transpose_block<uint16_t>;
   for (int64_t y = 0; y < a[7]; ++y)
     for (int64_t x = 0; x < a[4]; ++x)
-      transpose_block(ub(a[0] + x * a[5] + y * a[8]), a[2], ub(a[1] + x * a[6] + y * a[9]), a[3]);
+      block(ub(a[0] + x * a[5] + y * a[8]), a[2], ub(a[1] + x * a[6] + y * a[9]), a[3]);
 }
 
 }  // namespace regie::simulator

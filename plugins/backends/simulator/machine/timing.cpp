@@ -110,7 +110,8 @@ double Cost::work(const tile::Concrete& i) const {
     }
     case REGIE_TILE_OP_TRANSPOSE: {
       int64_t bits = a[0] | a[1] | a[2] | a[3] | used(a[4], a[5] | a[6]) | used(a[7], a[8] | a[9]);
-      return vector(static_cast<double>(16 * a[4] * a[7]), blocks(32, bits), 2);
+      const int64_t rows = REGIE_TILE_BLOCK_BYTES / tile::width_bytes(i.mode[0]);
+      return vector(static_cast<double>(rows * a[4] * a[7]), blocks(32, bits), 2);
     }
     default:
       return 0;

@@ -119,6 +119,8 @@ enum {
   REGIE_TILE_TRUNC = 3,
   REGIE_TILE_AWAY = 4
 };
+/* Bytes of an element that a TRANSPOSE moves. */
+enum { REGIE_TILE_B16 = 0, REGIE_TILE_B8 = 1, REGIE_TILE_B32 = 2 };
 
 /* What a global buffer is bound to when the task is launched. */
 enum {

@@ -104,8 +104,10 @@ class Builder {
   void select_scalar(uint8_t type, Place to, Place mask, Place a, Expr b, Expr count, Repeat r1 = {},
                      Repeat r2 = {});
   void reduce(uint8_t op, uint8_t type, Place to, Place a, Expr count, Repeat r1 = {}, Repeat r2 = {});
-  // Blocks of 16 x 16 elements of two bytes; strides between the rows of a block, then repeats.
-  void transpose(Place to, Place from, Expr to_row, Expr from_row, Repeat r1 = {}, Repeat r2 = {});
+  // Blocks of 16 x 16 elements of two bytes (32 x 32 of one, 8 x 8 of four); strides between the rows of a
+  // block, then repeats.
+  void transpose(Place to, Place from, Expr to_row, Expr from_row, Repeat r1 = {}, Repeat r2 = {},
+                 uint8_t width = REGIE_TILE_B16);
 
   Program finish();
 

@@ -100,7 +100,8 @@ enum class ModeKind : uint8_t {
   by,
   round,
   yes_no,
-  variable
+  variable,
+  width  // the first word may be left out
 };
 struct ModeInfo {
   ModeKind kind;
@@ -121,6 +122,7 @@ std::span<const std::string_view> mode_words(ModeKind kind);  // by value; empty
 uint32_t pipe_of(const Instruction& instruction);
 uint32_t pipe_of(uint16_t op, const std::array<uint8_t, 4>& mode);
 uint32_t bytes_of(uint32_t type);        // of an element
+uint32_t width_bytes(uint32_t width);    // of REGIE_TILE_B16 ...
 std::string place_name(uint32_t place);  // "l1", "gm3"
 
 }  // namespace regie::tile
