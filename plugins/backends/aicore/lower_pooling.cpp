@@ -27,6 +27,8 @@ struct Pool {
   bool exact = false;  // f32 all the way
   // To L1 as it lies.
   bool direct() const { return blocked && (in_bytes() == 2 || exact); }
+  // Of what comes in through UB: halved, unless f32 is turned there, which takes all the room.
+  int64_t slots() const { return exact ? 1 : 2; }
   int64_t place_bytes() const { return exact ? 64 : 32; }  // of 16 channels at a position, in L1 and gathered
   int64_t taps() const { return kernel_h * kernel_w; }
   int64_t blocks() const { return up(channels, 16); }
@@ -45,15 +47,16 @@ bool place(const Pool& p, PoolPlan& t, const Chip& chip) {
   Room ub(chip.sizes.ub);
   const int64_t s = p.in_bytes();
   if (!p.direct()) {
-    t.load = ub.take(2 * 16 * t.pixels * s);
+    t.load = ub.take(p.slots() * 16 * t.pixels * s);
     t.cast = s == 4 && !p.blocked && !p.exact ? ub.take(32 * t.pixels) : t.load;
-    t.panel = ub.take(2 * p.place_bytes() * t.pixels);
+    t.panel = ub.take(p.slots() * p.place_bytes() * t.pixels);
   }
   if (p.exact && !p.blocked) {
-    t.halves = ub.take(3 * 32 * t.pixels);
-    t.wide_in = ub.take(64 * t.pixels);
-    t.halves_out = ub.take(3 * 32 * t.padded);
-    t.sums = ub.take(64 * t.padded);
+    // The vector unit's alone: on the way in, and on the way out in its place.
+    const int64_t in = 64 + 3 * 32, out = 64 + 3 * 32;
+    t.halves = t.halves_out = ub.take(std::max(in * t.pixels, out * t.padded));
+    t.wide_in = t.halves + 3 * 32 * t.pixels;
+    t.sums = t.halves_out + 3 * 32 * t.padded;
   }
   t.taps = ub.take(2 * p.taps() * t.padded * p.place_bytes());
   t.folded = ub.take(t.padded * p.place_bytes());
@@ -153,13 +156,13 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
   const uint32_t out = b.result(0, static_cast<uint64_t>(p.batch * p.channels * out_map * out_s));
   Flags flags;
   if (!p.direct() && (p.channels % 16 || (t.window * p.width) % 16)) {
-    b.fill(ub(t.load), f32, scalar(0), 2 * 16 * P * s / 4);
+    b.fill(ub(t.load), f32, scalar(0), p.slots() * 16 * P * s / 4);
     hand_over(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_LOAD);
   }
   std::optional<Channel> loaded, panel;
   if (!p.direct()) {
-    loaded.emplace(b, flags, REGIE_TILE_LOAD, REGIE_TILE_VECTOR, 2);
-    panel.emplace(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_STORE, 2);
+    loaded.emplace(b, flags, REGIE_TILE_LOAD, REGIE_TILE_VECTOR, p.slots());
+    panel.emplace(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_STORE, p.slots());
   }
   Channel ready(b, flags, p.direct() ? REGIE_TILE_LOAD : REGIE_TILE_STORE, REGIE_TILE_MOVE, 2),
       gathered(b, flags, REGIE_TILE_MOVE, REGIE_TILE_VECTOR, 2),
@@ -196,19 +199,20 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
       });
       ready.end_write(k);
     } else {
-      loaded->begin_write(k);
+      const Expr in_slot = p.slots() == 1 ? Expr(0) : k;
+      loaded->begin_write(in_slot);
       window([&](const Expr& first, const Expr&) {
-        const Place to = ub(k * (16 * P * s) + t.load);
+        const Place to = ub(in_slot * (16 * P * s) + t.load);
         if (p.blocked)
           b.copy(to, gm(in, plane + first * (p.width * 16 * s)), t.window * p.width * 16 * s);
         else
           b.copy(to, gm(in, plane + first * (p.width * s)), t.window * p.width * s, {valid, P * s, map * s});
       });
-      loaded->end_write(k);
-      loaded->begin_read(k);
-      panel->begin_write(k);
-      Expr half = k * (16 * P * s) + t.load;
-      const Expr turned = k * (unit * P) + t.panel;
+      loaded->end_write(in_slot);
+      loaded->begin_read(in_slot);
+      panel->begin_write(in_slot);
+      Expr half = in_slot * (16 * P * s) + t.load;
+      const Expr turned = in_slot * (unit * P) + t.panel;
       if (s == 4 && !p.exact) {
         b.cast(f32, f16, REGIE_TILE_RINT, ub(p.blocked ? turned : Expr(t.cast)), ub(half), 16 * P);
         half = t.cast;
@@ -219,12 +223,12 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
         });
       else if (!p.blocked)
         b.transpose(ub(turned), ub(half), 32, P * 2, {P / 16, 512, 32});
-      loaded->end_read(k);
-      panel->end_write(k);
-      panel->begin_read(k);
+      loaded->end_read(in_slot);
+      panel->end_write(in_slot);
+      panel->begin_read(in_slot);
       ready.begin_write(k);
       b.copy(l1(k * (unit * P)), ub(turned), unit * P);
-      panel->end_read(k);
+      panel->end_read(in_slot);
       ready.end_write(k);
     }
     ready.begin_read(k);
