@@ -118,5 +118,49 @@ TEST(AicorePrecision, TwoHalvesAreNearlyF32) {
   });
 }
 
+// In blocks maxima are the very numbers; row-major ones are turned as two halves.
+TEST(AicorePrecision, PoolingIsF32WhereOperandsAreTwoHalves) {
+  for_seeds(60, 85000, [](uint64_t seed, Random& random) {
+    SCOPED_TRACE(seed);
+    Chip chip = any_chip(random);
+    chip.two_halves = true;
+    const bool average = seed % 3 == 0;
+    const int64_t n = pick(random, 1, 2), c = seed % 2 ? 16 * pick(random, 1, 3) : pick(random, 1, 40),
+                  k = pick(random, 1, 3), stride = pick(random, 1, 3),
+                  dilation = average ? 1 : pick(random, 1, 2), pad = pick(random, 0, k - 1),
+                  h = (k - 1) * dilation + 1 + pick(random, 0, 18),
+                  w = (k - 1) * dilation + 2 + pick(random, 0, 18), reach = (k - 1) * dilation + 1,
+                  oh = (h + 2 * pad - reach) / stride + 1, ow = (w + 2 * pad - reach) / stride + 1;
+    const Array x = fine_array(random, {n, c, h, w});
+    Node node(average ? "AveragePool" : "MaxPool");
+    const regie_format format = seed % 2 ? kBlockedFormat : kPlainFormat;
+    node.operand(x).operand_in(format).result({n, c, oh, ow}).result_in(format);
+    node.attr("kernel_shape", {k, k}).attr("strides", {stride, stride}).attr("pads", {pad, pad, pad, pad});
+    average ? node.attr("count_include_pad", int64_t{1}) : node.attr("dilations", {dilation, dilation});
+    std::vector<double> expected;
+    for (int64_t p = 0; p < n * c; ++p)
+      for (int64_t y = 0; y < oh; ++y)
+        for (int64_t z = 0; z < ow; ++z) {
+          double most = -INFINITY, sum = 0;
+          for (int64_t a = 0; a < k * k; ++a) {
+            const int64_t row = y * stride - pad + a / k * dilation,
+                          column = z * stride - pad + a % k * dilation;
+            if (row < 0 || row >= h || column < 0 || column >= w) continue;
+            const double v = x.values[static_cast<size_t>((p * h + row) * w + column)];
+            most = std::max(most, v);
+            sum += v;
+          }
+          expected.push_back(average ? sum / static_cast<double>(k * k) : most);
+        }
+    if (std::any_of(expected.begin(), expected.end(), [](double v) { return std::isinf(v); })) return;
+    const auto got = node.run(chip);
+    ASSERT_TRUE(got);
+    if (average || format == kPlainFormat)
+      expect_close(*got, expected, 1e-6, node.name);
+    else
+      EXPECT_EQ(*got, expected);
+  });
+}
+
 }  // namespace
 }  // namespace aicore::test

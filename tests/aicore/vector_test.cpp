@@ -120,7 +120,8 @@ TEST(Aicore, Softmaxes) {
 
 TEST(Aicore, Pooling) {
   for_seeds(150, 13000, [](uint64_t seed, Random& random) {
-    const Chip chip = any_chip(random);
+    Chip chip = any_chip(random);
+    chip.two_halves = seed % 3 == 0;
     const bool average = pick(random, 0, 2) == 0;
     const regie_elem elem = any_elem(random);
     const int64_t n = pick(random, 1, 3),

@@ -4,11 +4,13 @@
 
 resnet50 on the 910A: at most two conversions of format, one sub-graph on the AI Cores, no events. Then networks with each setting of
 `between_tasks` against ONNX Runtime in single precision, fed the same inputs and weights rounded to halves: relative L2 error of the
-output within 5e-3, and rounding only where all readers round anyway adds nothing to it.
+output within 5e-3, and rounding only where all readers round anyway adds nothing to it. Settings that are none, or contradict each
+other, are refused by name.
 """
 import json
 import pathlib
 import re
+import subprocess
 import sys
 
 import numpy as np
@@ -38,6 +40,26 @@ def check_plan(tool, model, work):
     assert conversions <= 2 and parts == 1 and tasks["events"] == 0
 
 
+ENGINE = 'plugin = "aicore"\ndevice = "npu"\n'
+
+
+def target_with(targets, work, name, settings):
+    text = (targets / "ascend910a-sim.toml").read_text()
+    assert text.count(ENGINE) == 1
+    target = work / f"{name}.toml"
+    target.write_text(text.replace(ENGINE, f"{ENGINE}[engine.params]\n{settings}\n"))
+    return target
+
+
+def check_refusals(tool, model, targets, work):
+    for settings, words in {'operands = "f8"': "'operands' is f16 or f16x2, not 'f8'",
+                            'between_tasks = "half"': "'between_tasks' is f32, f16-where-exact, f16 or f16-everywhere, not 'half'",
+                            'operands = "f16x2"\nbetween_tasks = "f16"': "'between_tasks' must be f32, or left out"}.items():
+        target, out = target_with(targets, work, "refused", settings), work / "refused.rgm"
+        done = subprocess.run([tool, "compile", model, "--target", target, "-o", out], capture_output=True, text=True)
+        assert done.returncode == 2 and words in done.stderr and not out.exists(), (settings, done)
+
+
 def check_numbers(tool, path, targets, work):
     model = rounded(onnx.load(path))
     given = work / path.name
@@ -49,11 +71,7 @@ def check_numbers(tool, path, targets, work):
     expected = session_of(given).run(None, {source.name: x})[0]
     errors = {}
     for setting in SETTINGS:
-        text = (targets / "ascend910a-sim.toml").read_text()
-        engine = 'plugin = "aicore"\ndevice = "npu"\n'
-        assert text.count(engine) == 1
-        target = work / f"{setting}.toml"
-        target.write_text(text.replace(engine, engine + f'[engine.params]\nbetween_tasks = "{setting}"\n'))
+        target = target_with(targets, work, setting, f'between_tasks = "{setting}"')
         for old in work.glob("result/*.npy"):
             old.unlink()
         run([tool, "run", given, "--target", target, "--input", f"{source.name}={work / 'x.npy'}", "--output-dir", work / "result"])
@@ -67,6 +85,7 @@ def main():
     tool, networks, targets, work = (pathlib.Path(a) for a in sys.argv[1:5])
     (work / "result").mkdir(parents=True, exist_ok=True)
     check_plan(tool, networks / "resnet50.onnx", work)
+    check_refusals(tool, networks / "squeezenet1_1.onnx", targets, work)
     for name in NETWORKS:
         check_numbers(tool, networks / f"{name}.onnx", targets, work)
 

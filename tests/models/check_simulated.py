@@ -1,19 +1,21 @@
 """Compares networks on the simulated accelerators with ONNX Runtime in f32 that was given the same halves.
 
-    check_simulated.py REGIE FOLDER WORK [NAME...] [--target ascend910a-sim]...
+    check_simulated.py REGIE FOLDER WORK [NAME...] [--target ascend910a-sim]... [--operands f16|f16x2]...
 
-NAMEs are networks (FOLDER/NAME.onnx), `digits` or `ocr`; all of them if none is named, on all four targets if none is named. Prints a
-line each and a table; exits 1 if a bound is missed.
+NAMEs are networks (FOLDER/NAME.onnx), `digits` or `ocr`; all of them if none is named, on all four targets if none is named, with both
+settings of the engine's parameter `operands` if none is named. Prints a line each and a table; exits 1 if a bound is missed.
 
   a network  inputs and weights are rounded to halves, in a copy of the model. At every tensor that the graph for the target still
              has, relative errors in the Euclidean norm (integers: equal). Of its own operators, ONNX Runtime given the operands that
-             the target had, as halves: at most 5e-3. From the inputs on: at most 5e-3 as well, or, where that is more, 2.5 (ALLOWED) times
-             what ONNX Runtime itself is off when nothing but the operands of its products are rounded to halves ("halves" below):
-             networks of random weights make more of each error in the next layer, and no device of halves is better than that.
+             the target had: at most 5e-3. From the inputs on, with operands = "f16x2": at most 5e-3 as well. With "f16": at most
+             what NETWORKS says. That is 1.2 times what was measured and may be more than 5e-3: networks of random weights make more of
+             each error in the next layer, and ONNX Runtime, when nothing but the operands of its products are rounded to halves, is as
+             far off ("halves" in the table).
   digits     the model of tests/models/digits: of its 360 images at least 97 % read right, and the scores within 5e-3
   ocr        the text of tests/models/ocr/picture.pgm, read by detector, classifier and recogniser, all on the target
 """
 import argparse
+import itertools
 import pathlib
 import re
 import shutil
@@ -31,9 +33,10 @@ from check_models import VALUE, file_names, run, with_outputs
 from inputs import input_options, random_inputs
 
 HERE = pathlib.Path(__file__).resolve().parent
+TARGET_FILES = HERE.parents[1] / "configs/targets"
 TARGETS = ("ascend310-sim", "ascend310p3-sim", "ascend910a-sim", "ascend910b3-sim")
 BOUND = 5e-3
-ALLOWED = 2.5
+OPERANDS = ("f16", "f16x2")
 
 
 def printed_text(height, width, part, mean=(0.5, 0.5, 0.5), deviation=(0.5, 0.5, 0.5)):
@@ -42,13 +45,14 @@ def printed_text(height, width, part, mean=(0.5, 0.5, 0.5), deviation=(0.5, 0.5,
     return check_ocr.as_input(check_ocr.resized(picture[:int(len(picture) * part)], height, width), mean, deviation)
 
 
+# The inputs, random where there are none, and how far off any tensor may be with operands = "f16".
 NETWORKS = {
-    "resnet50": {},
-    "mobilenet_v2": {},
-    "bert_base": {},
-    "ocr_detector": {"x": printed_text(320, 480, 1, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))},
-    "ocr_classifier": {"x": printed_text(48, 192, 0.5)},
-    "ocr_recogniser": {"x": printed_text(48, 320, 0.5)},
+    "resnet50": ({}, 1.15e-2),
+    "mobilenet_v2": ({}, 5.3e-2),
+    "bert_base": ({}, 1e-3),
+    "ocr_detector": ({"x": printed_text(320, 480, 1, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))}, BOUND),
+    "ocr_classifier": ({"x": printed_text(48, 192, 0.5)}, 1e-2),
+    "ocr_recogniser": ({"x": printed_text(48, 320, 0.5)}, 1.95e-2),
 }
 
 
@@ -117,11 +121,23 @@ def error_of(got, want):
     return difference / norm if norm else (0.0 if difference == 0 else np.inf)
 
 
+def target_file(work, target, operands):
+    """The target with that setting of its AI Cores; its own text where it is the default."""
+    if operands == OPERANDS[0]:
+        return target
+    text = (TARGET_FILES / f"{target}.toml").read_text()
+    engine = 'name = "aicore"\nplugin = "aicore"\n'
+    assert text.count(engine) == 1, f"{target}: no engine 'aicore'"
+    path = work / f"{target}-{operands}.toml"
+    path.write_text(text.replace(engine, f'{engine}params = {{ operands = "{operands}" }}\n'))
+    return path
+
+
 class Network:
     """A network whose inputs and weights are halves, and what ONNX Runtime makes of them."""
 
-    def __init__(self, regie, path, work, given):
-        self.regie, self.work = regie, work
+    def __init__(self, regie, path, work, given, bound):
+        self.regie, self.work, self.bound = regie, work, bound
         work.mkdir(parents=True, exist_ok=True)
         self.model = rounded(onnx.load(path))
         inputs = given or random_inputs(self.model, 7, lambda name, dims: dims)
@@ -144,7 +160,7 @@ class Network:
         finally:
             path.unlink()
 
-    def own_errors(self, got):
+    def own_errors(self, got, operands):
         """Of each tensor, against ONNX Runtime with the operands that its operators had on the target."""
         model = onnx.ModelProto()
         model.CopyFrom(self.model)
@@ -155,45 +171,51 @@ class Network:
         del model.graph.output[:]
         feeds = dict(self.inputs)
         for name, array in got.items():
-            feeds[name] = halves(array) if array.dtype == np.float32 else array
+            feeds[name] = halves(array) if array.dtype == np.float32 and operands == "f16" else array
             kind = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
             model.graph.input.append(onnx.helper.make_tensor_value_info(name, kind, array.shape))
             model.graph.output.append(onnx.ValueInfoProto(name=name + " of its own"))
         own = self.run(model, [name + " of its own" for name in got], feeds)
         return {name: error_of(array, own[i]) for i, (name, array) in enumerate(got.items())}
 
+    def compiled(self, path, out, target, *more):
+        """What the compiler says; what can be on the AI Cores is, as results that leave them change what placement by cost prefers."""
+        return run([self.regie, "compile", path, "-o", out, "--target", target, "--set", "placement=greedy", *self.shape_options, *more])
+
     def survivors(self, target):
-        """The tensors of the model that the graph for the target has, and how many of its operators run where."""
+        """The tensors of the model that the graph for the target has."""
         dump = self.work / "dump"
         shutil.rmtree(dump, ignore_errors=True)
-        words = run([self.regie, "compile", self.path, "-o", "/dev/null", "--target", target, *self.shape_options, "--dump", dump])
+        self.compiled(self.path, "/dev/null", target, "--dump", dump)
         left = set()
         for line in sorted(dump.iterdir())[-1].read_text().splitlines():
             if re.match(r"  %", line):
                 for quoted, plain in VALUE.findall(line.split(" = ")[0]):
                     left.add(quoted.replace('\\"', '"').replace("\\\\", "\\") or plain)
-        engines = {name: int(count) for count, name in re.findall(r"(\d+) operators? on (\w+)", words)}
-        return [t for t in self.tensors if t in left], engines
+        return [t for t in self.tensors if t in left]
 
-    def check(self, target):
-        names, engines = self.survivors(target)
-        tapped, out = self.work / "tapped.onnx", self.work / "out"
+    def check(self, target, operands):
+        names = self.survivors(target)
+        tapped, offline, out = self.work / "tapped.onnx", self.work / "tapped.rgm", self.work / "out"
         onnx.save(with_outputs(self.model, names), tapped)
         shutil.rmtree(out, ignore_errors=True)
-        run([self.regie, "run", tapped, *self.input_options, *self.shape_options, "--target", target, "--output-dir", out])
+        words = self.compiled(tapped, offline, target)
+        engines = {name: int(count) for count, name in re.findall(r"(\d+) operators? on (\w+)", words)}
+        run([self.regie, "run", offline, *self.input_options, "--output-dir", out])
         got = {name: np.load(out / file) for name, file in file_names(names).items()}
         shutil.rmtree(out)
         if not got or not engines.get("aicore"):
-            return ["nothing was compared, or nothing ran on the AI Cores"], ["-"] * 5
+            return ["nothing was compared, or nothing ran on the AI Cores"], ["-"] * 7
         errors = {name: error_of(array, self.expected[name]) for name, array in got.items()}
-        own = self.own_errors(got)
-        problems = [f"{name}: {error:.2e} from the inputs on, {self.floor[name]:.2e} for its operands being halves"
-                    for name, error in errors.items() if not error <= max(BOUND, ALLOWED * self.floor[name])]
+        own = self.own_errors(got, operands)
+        bound = BOUND if operands == "f16x2" else self.bound
+        problems = [f"{name}: {error:.2e} from the inputs on, {self.floor[name]:.2e} for its operands being halves, allowed is {bound:.1e}"
+                    for name, error in errors.items() if not error <= bound]
         problems += [f"{name}: {error:.2e} of its own" for name, error in own.items() if not error <= BOUND]
         above = sum(error > BOUND for error in errors.values())
         outputs = [o.name for o in self.model.graph.output if o.name in errors]
         return problems, [f"{engines['aicore']} of {sum(engines.values())}", str(len(got)), f"{max(own.values()):.1e}",
-                          f"{max(errors.values()):.1e}, {above} above 5e-3", f"{max(self.floor[name] for name in got):.1e}",
+                          f"{max(errors.values()):.1e}", str(above), f"{max(self.floor[name] for name in got):.1e}",
                           f"{max(errors[o] for o in outputs):.1e}" if outputs else "-"]
 
 
@@ -242,6 +264,7 @@ def main():
     parser.add_argument("work", type=pathlib.Path)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--target", action="append", help="may be repeated; default: all four")
+    parser.add_argument("--operands", action="append", choices=OPERANDS, help="may be repeated; default: both")
     options = parser.parse_args()
     names, targets = options.names or [*NETWORKS, "digits", "ocr"], options.target or TARGETS
     for name in names:
@@ -252,29 +275,35 @@ def main():
         work = options.work / name
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
-        network = Network(options.regie, options.folder / f"{name}.onnx", work, NETWORKS[name]) if name in NETWORKS else None
-        for target in targets:
+        network = Network(options.regie, options.folder / f"{name}.onnx", work, *NETWORKS[name]) if name in NETWORKS else None
+        for target, operands in itertools.product(targets, options.operands or OPERANDS):
             begin = time.monotonic()
+            where = target_file(work, target, operands)
             try:
                 if network:
-                    problems, words = network.check(target)
+                    problems, words = network.check(where, operands)
                 elif name == "digits":
-                    problems, words = check_digits(options.regie, work, target)
+                    problems, words = check_digits(options.regie, work, where)
                 else:
-                    problems, words = check_text(options.regie, options.folder, work, target)
+                    problems, words = check_text(options.regie, options.folder, work, where)
             except (RuntimeError, subprocess.TimeoutExpired) as error:
                 problems, words = [str(error)], ["-"]
             for problem in problems[:20]:
-                print(f"{name} on {target}: {problem}")
+                print(f"{name} on {target}, {operands}: {problem}")
             failed += bool(problems)
-            rows.append((name, target, "ok" if not problems else f"{len(problems)} wrong", words))
-            print(f"{name} on {target}: {rows[-1][2]}, {'; '.join(words)}, {time.monotonic() - begin:.1f} s", flush=True)
+            rows.append((name, f"{target}, {operands}", "ok" if not problems else f"{len(problems)} wrong", words))
+            print(f"{name} on {target}, {operands}: {rows[-1][2]}, {'; '.join(words)}, {time.monotonic() - begin:.1f} s", flush=True)
         shutil.rmtree(work)
-    print("\n| network | target | | operators on AI Cores | tensors | of its own | from the inputs on | halves | outputs |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("\n| network | target, operands | | operators on AI Cores | tensors | of its own | from the inputs on | above 5e-3 | halves | outputs |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for name, target, verdict, words in rows:
         if name in NETWORKS:
             print("| " + " | ".join([name, target, verdict, *words]) + " |")
+    # The same in short: the worst tensor, how many are above 5e-3, by network and setting.
+    print(f"\n| network, operands | tensors | {' | '.join(targets)} | operands rounded in ONNX Runtime |\n|---|---|{'---|' * len(targets)}---|")
+    for name, operands in itertools.product([n for n in names if n in NETWORKS], options.operands or OPERANDS):
+        own = [words for n, where, _, words in rows if n == name and where.endswith(f", {operands}")]
+        print(f"| {name}, {operands} | {own[0][1]} | " + " | ".join(f"{w[3]}, {w[4]}" for w in own) + f" | {own[0][5]} |")
     print()
     for name, target, verdict, words in rows:
         if name not in NETWORKS:

@@ -1,6 +1,7 @@
 // Pooling with windows: 16 channels of some rows become positions of 16 channels in L1, as for a convolution;
 // the windows' elements are gathered to UB by im2col and folded there. Maxima are exact for values rounded to
-// f16; sums are kept in f32.
+// f16; sums are kept in f32. Where operands of the cube are not rounded, neither are these: elements are
+// gathered as f32, a position of 64 bytes being two of 32 to im2col, which does not ask what they hold.
 #include <algorithm>
 #include <functional>
 #include <optional>
@@ -26,7 +27,12 @@ struct Pool {
           pad_left = 0;
   int64_t in_bytes() const { return size_of(in_elem); }
   int64_t out_bytes() const { return size_of(out_elem); }
-  bool direct() const { return blocked && in_bytes() == 2; }  // to L1 as it lies
+  bool exact = false;  // f32 all the way
+  // To L1 as it lies.
+  bool direct() const { return blocked && (in_bytes() == 2 || exact); }
+  // Of what comes in through UB: halved, unless f32 is turned there, which takes all the room.
+  int64_t slots() const { return exact ? 1 : 2; }
+  int64_t place_bytes() const { return exact ? 64 : 32; }  // of 16 channels at a position, in L1 and gathered
   int64_t taps() const { return kernel_h * kernel_w; }
   int64_t blocks() const { return up(channels, 16); }
   // Channels as they lie. Those that fill up the last block are zeros, and so are their maxima and means.
@@ -38,6 +44,7 @@ struct PoolPlan {
   int64_t parts_item = 1, parts_row = 1, turns_batch = 1, turns_item = 1, turns_row = 1;
   int64_t load = 0, cast = 0, panel = 0, taps = 0, folded = 0, wide = 0, tap = 0, turned = 0, result = 0,
           used = 0;
+  int64_t halves = 0, wide_in = 0, halves_out = 0, sums = 0;  // to turn f32
   double cycles = 0;
 };
 
@@ -45,20 +52,27 @@ bool place(const Pool& p, PoolPlan& t, const Chip& chip) {
   Room ub(chip.sizes.ub);
   const int64_t s = p.in_bytes();
   if (!p.direct()) {
-    t.load = ub.take(2 * 16 * t.pixels * s);
-    t.cast = s != 2 && !p.blocked ? ub.take(32 * t.pixels) : t.load;
-    t.panel = ub.take(2 * 32 * t.pixels);
+    t.load = ub.take(p.slots() * 16 * t.pixels * s);
+    t.cast = s != 2 && !p.blocked && !p.exact ? ub.take(32 * t.pixels) : t.load;
+    t.panel = ub.take(p.slots() * p.place_bytes() * t.pixels);
   }
-  t.taps = ub.take(2 * p.taps() * t.padded * 32);
-  t.folded = ub.take(t.padded * 32);
-  if (p.average) {
+  if (p.exact && !p.blocked) {
+    // The vector unit's alone: on the way in, and on the way out in its place.
+    const int64_t in = 64 + 3 * 32, out = 64 + 3 * 32;
+    t.halves = t.halves_out = ub.take(std::max(in * t.pixels, out * t.padded));
+    t.wide_in = t.halves + 3 * 32 * t.pixels;
+    t.sums = t.halves_out + 3 * 32 * t.padded;
+  }
+  t.taps = ub.take(2 * p.taps() * t.padded * p.place_bytes());
+  t.folded = ub.take(t.padded * p.place_bytes());
+  if (p.average && !p.exact) {
     t.wide = ub.take(t.padded * 64);
     t.tap = ub.take(t.padded * 64);
   }
-  t.turned = p.out_bytes() != 2 && !p.blocked ? ub.take(t.padded * 32) : 0;
+  t.turned = p.out_bytes() != 2 && !p.blocked && !p.exact ? ub.take(t.padded * 32) : 0;
   t.result = ub.take(2 * 16 * t.padded * p.out_bytes());
   t.used = ub.used();
-  return ub.fits() && 2 * t.pixels * kBlock <= chip.sizes.l1;
+  return ub.fits() && 2 * t.pixels * p.place_bytes() <= chip.sizes.l1;
 }
 
 double cycles_of(const Pool& p, const PoolPlan& t, const Chip& chip) {
@@ -73,12 +87,15 @@ double cycles_of(const Pool& p, const PoolPlan& t, const Chip& chip) {
                       static_cast<double>(p.out_height * p.out_width * p.out_bytes()));
   PipeCycles c;
   c[REGIE_TILE_LOAD] = h.load_start + h.l2_latency + in * s / chip.read_rate(running, all);
-  const double way_in = p.direct() ? 0 : p.blocked || s == 2 ? 4 : s == 1 ? 6 : 8;
+  const double way_in = p.direct() ? 0 : p.exact ? 32 : p.blocked || s == 2 ? 4 : s == 1 ? 6 : 8;
+  const double a_tap = p.exact ? 4 : p.average ? 8 : 2, way_out = p.blocked ? 4 : p.exact ? 36 : 8;
   c[REGIE_TILE_VECTOR] = 4 * h.vector_start + in * way_in / lanes +
-                         taps * (h.vector_start + out * (p.average ? 8 : 2) / lanes) +
-                         out * (p.blocked ? 4 : 8) / lanes;
-  c[REGIE_TILE_MOVE] = h.move_start + taps * out * 2 / h.l1_to_ub;
-  c[REGIE_TILE_STORE] = h.store_start * 2 + h.l2_latency + (p.direct() ? 0 : in * 2 / h.ub_to_l1) +
+                         taps * (h.vector_start + out * a_tap / lanes) + out * way_out / lanes;
+  const double moves = p.exact ? 2 : 1;
+  if (p.exact) c[REGIE_TILE_VECTOR] += ((p.blocked ? 3 : 21) + taps) * h.vector_start;
+  c[REGIE_TILE_MOVE] = moves * (h.move_start + taps * out * 2 / h.l1_to_ub);
+  c[REGIE_TILE_STORE] = h.store_start * 2 + h.l2_latency +
+                        (p.direct() ? 0 : in * (p.exact ? 4 : 2) / h.ub_to_l1) +
                         out * static_cast<double>(p.out_bytes()) / chip.write_rate(running, all);
   for (double& b : c.busy) b += 6 * h.flag_cycles;
   return overlapped(c, static_cast<double>(t.turns_batch * t.turns_item * t.turns_row));
@@ -117,23 +134,40 @@ PoolPlan plan(const Pool& p, const Chip& chip) {
   return best;
 }
 
+// `count` f32 elements from `from` to `to`, turned by `turn`, which moves halves: as their rounded values and
+// what those lose, so 22 bits arrive. `halves` has room for three times as many, `wide` is of f32.
+void turn_f32(Builder& b, const Expr& to, const Expr& from, int64_t count, int64_t halves, int64_t wide,
+              const std::function<void(int64_t to, int64_t from)>& turn) {
+  constexpr uint8_t f16 = REGIE_TILE_F16, f32 = REGIE_TILE_F32;
+  const int64_t values = halves + count * 2, rest = values + count * 2;
+  b.cast(f32, f16, REGIE_TILE_RINT, ub(halves), ub(from), count);
+  turn(values, halves);
+  b.cast(f16, f32, REGIE_TILE_RINT, ub(wide), ub(halves), count);
+  b.binary(REGIE_TILE_SUB, f32, ub(wide), ub(from), ub(wide), count);
+  b.cast(f32, f16, REGIE_TILE_RINT, ub(halves), ub(wide), count);
+  turn(rest, halves);
+  b.cast(f16, f32, REGIE_TILE_RINT, ub(to), ub(values), count);
+  b.cast(f16, f32, REGIE_TILE_RINT, ub(wide), ub(rest), count);
+  b.binary(REGIE_TILE_ADD, f32, ub(to), ub(to), ub(wide), count);
+}
+
 Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
   const int64_t s = p.in_bytes(), out_s = p.out_bytes(), P = t.pixels, m = t.padded, map = p.height * p.width,
                 out_map = p.out_height * p.out_width;
-  const int64_t taps = p.taps();
+  const int64_t taps = p.taps(), unit = p.place_bytes();
   constexpr uint8_t f16 = REGIE_TILE_F16, f32 = REGIE_TILE_F32;
   Builder b(static_cast<uint32_t>(t.parts_item * t.parts_row), chip.sizes);
   const uint32_t in = b.operand(0, static_cast<uint64_t>(p.batch * p.lanes() * map * s));
   const uint32_t out = b.result(0, static_cast<uint64_t>(p.batch * p.lanes() * out_map * out_s));
   Flags flags;
   if (!p.direct() && (p.lanes() % 16 || (t.window * p.width) % 16)) {
-    b.fill(ub(t.load), f32, scalar(0), 2 * 16 * P * s / 4);
+    b.fill(ub(t.load), f32, scalar(0), p.slots() * 16 * P * s / 4);
     hand_over(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_LOAD);
   }
   std::optional<Channel> loaded, panel;
   if (!p.direct()) {
-    loaded.emplace(b, flags, REGIE_TILE_LOAD, REGIE_TILE_VECTOR, 2);
-    panel.emplace(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_STORE, 2);
+    loaded.emplace(b, flags, REGIE_TILE_LOAD, REGIE_TILE_VECTOR, p.slots());
+    panel.emplace(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_STORE, p.slots());
   }
   Channel ready(b, flags, p.direct() ? REGIE_TILE_LOAD : REGIE_TILE_STORE, REGIE_TILE_MOVE, 2),
       gathered(b, flags, REGIE_TILE_MOVE, REGIE_TILE_VECTOR, 2),
@@ -153,42 +187,48 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
     if (p.direct()) {
       ready.begin_write(k);
       window([&](const Expr& first, const Expr&) {
-        b.copy(l1(k * (32 * P)), gm(in, plane + first * (p.width * 32)), t.window * p.width * 32);
+        b.copy(l1(k * (unit * P)), gm(in, plane + first * (p.width * unit)), t.window * p.width * unit);
       });
       ready.end_write(k);
     } else {
-      loaded->begin_write(k);
+      const Expr in_slot = p.slots() == 1 ? Expr(0) : k;
+      loaded->begin_write(in_slot);
       window([&](const Expr& first, const Expr&) {
-        const Place to = ub(k * (16 * P * s) + t.load);
+        const Place to = ub(in_slot * (16 * P * s) + t.load);
         if (p.blocked)
           b.copy(to, gm(in, plane + first * (p.width * 16 * s)), t.window * p.width * 16 * s);
         else
           b.copy(to, gm(in, plane + first * (p.width * s)), t.window * p.width * s, {valid, P * s, map * s});
       });
-      loaded->end_write(k);
-      loaded->begin_read(k);
-      panel->begin_write(k);
-      Expr half = k * (16 * P * s) + t.load;
-      const Expr turned = k * (32 * P) + t.panel;
-      if (s == 4) {
+      loaded->end_write(in_slot);
+      loaded->begin_read(in_slot);
+      panel->begin_write(in_slot);
+      Expr half = in_slot * (16 * P * s) + t.load;
+      const Expr turned = in_slot * (unit * P) + t.panel;
+      if (s == 4 && !p.exact) {
         b.cast(f32, f16, REGIE_TILE_RINT, ub(p.blocked ? turned : Expr(t.cast)), ub(half), 16 * P);
         half = t.cast;
       } else if (s == 1) {
         b.cast(byte_type(p.in_elem), f16, REGIE_TILE_RINT, ub(t.cast), ub(half), 16 * P);
         half = t.cast;
       }
-      if (!p.blocked) b.transpose(ub(turned), ub(half), 32, P * 2, {P / 16, 512, 32});
-      loaded->end_read(k);
-      panel->end_write(k);
-      panel->begin_read(k);
+      if (p.exact)
+        turn_f32(b, turned, half, 16 * P, t.halves, t.wide_in, [&](int64_t to, int64_t from) {
+          b.transpose(ub(to), ub(from), 32, P * 2, {P / 16, 512, 32});
+        });
+      else if (!p.blocked)
+        b.transpose(ub(turned), ub(half), 32, P * 2, {P / 16, 512, 32});
+      loaded->end_read(in_slot);
+      panel->end_write(in_slot);
+      panel->begin_read(in_slot);
       ready.begin_write(k);
-      b.copy(l1(k * (32 * P)), ub(turned), 32 * P);
-      panel->end_read(k);
+      b.copy(l1(k * (unit * P)), ub(turned), unit * P);
+      panel->end_read(in_slot);
       ready.end_write(k);
     }
     ready.begin_read(k);
     gathered.begin_write(k);
-    const Expr at = k * (taps * m * 32) + t.taps;
+    const Expr at = k * (taps * m * unit) + t.taps;
     window([&](const Expr&, const Expr& top) {
       Im2col i;
       i.height = t.window;
@@ -207,14 +247,38 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
       i.plane = 32 * P;
       i.row_stride = taps * kFractal;
       i.pad = p.average ? 0 : 0xfc00;  // minus infinity
-      b.im2col(ub(at), l1(k * (32 * P)), f16, i);
+      if (p.exact) {                   // places of 8 channels, twice as many in a row
+        i.width = 2 * p.width;
+        i.stride_w = 2 * p.stride_w;
+        i.dilation_w = 2 * p.dilation_w;
+        i.left = -2 * p.pad_left;
+        i.plane = 64 * P;
+        i.pad = p.average ? 0 : 0xff7f;  // twice: nearly the least number of f32
+      }
+      b.im2col(ub(at), l1(k * (unit * P)), f16, i);
+      if (!p.exact) return;
+      i.left = -2 * p.pad_left + 1;
+      b.im2col(ub(at + taps * m * 32), l1(k * (unit * P)), f16, i);
     });
     ready.end_read(k);
     gathered.end_write(k);
     gathered.begin_read(k);
     const int64_t m1 = m / 16;
     auto one = [&](int64_t tap) { return at + tap * kFractal; };
-    if (p.average) {
+    if (p.exact) {
+      const int64_t op = p.average ? REGIE_TILE_ADD : REGIE_TILE_MAX;
+      for (int64_t half = 0; half < 2; ++half) {
+        const Expr from = at + half * (taps * m * 32);
+        const Place to = ub(t.folded + half * (m * 32));
+        b.unary(REGIE_TILE_COPY, f32, to, ub(from), 128, {m1, 512, taps * kFractal});
+        for (int64_t tap = 1; tap < taps; ++tap)
+          b.binary(static_cast<uint8_t>(op), f32, to, to, ub(from + tap * kFractal), 128,
+                   {m1, 512, 512, taps * kFractal});
+      }
+      if (p.average)
+        b.binary_scalar(REGIE_TILE_MUL, f32, ub(t.folded), ub(t.folded),
+                        scalar(1.0f / static_cast<float>(taps)), m * 16);
+    } else if (p.average) {
       const Repeat spread{m1, 1024, taps * kFractal};
       b.cast(f16, f32, REGIE_TILE_RINT, ub(t.wide), ub(one(0)), 256, spread);
       for (int64_t tap = 1; tap < taps; ++tap) {
@@ -234,7 +298,15 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
     results.begin_write(k);
     const Expr result = k * (16 * m * out_s) + t.result, position = row * t.rows;
     const Expr out_plane = (batch * p.lanes() + channel) * (out_map * out_s);
-    if (p.blocked) {
+    if (p.exact) {
+      const Expr whole = p.blocked ? result : Expr(t.sums);
+      for (int64_t half = 0; half < 2; ++half)
+        b.unary(REGIE_TILE_COPY, f32, ub(whole + half * 32), ub(t.folded + half * (m * 32)), 8, {m, 64, 32});
+      if (!p.blocked)
+        turn_f32(b, result, whole, 16 * m, t.halves_out, t.folded, [&](int64_t to, int64_t from) {
+          b.transpose(ub(to), ub(from), m * 2, 32, {m1, 32, 512});
+        });
+    } else if (p.blocked) {
       if (out_s == 4)
         b.cast(f16, f32, REGIE_TILE_RINT, ub(result), ub(t.folded), 16 * m);
       else
@@ -291,6 +363,7 @@ Lowered lower_pooling(const Request& r) {
   p.out_elem = y.elem;
   p.blocked = is_blocked(r.operand_format(0));
   if (is_blocked(r.result_format(0)) != p.blocked) refuse("operand and result in different formats");
+  p.exact = r.chip.two_halves && p.in_bytes() == 4 && p.out_bytes() == 4;
   p.batch = x.dims[0];
   p.channels = x.dims[1];
   p.height = x.dims[2];
