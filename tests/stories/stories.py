@@ -26,7 +26,7 @@ What fusing saves is the way of a tensor to memory and back, and a launch. ResNe
 the rules that fuse; all else is the same.""")
     networks.resnet(s.work / "resnet50.onnx")
     s.file("unfused.toml", 'schema = 1\nname = "unfused"\nextends = "default"\n\n[[remove]]\nfrom = "fuse"\npasses = ["apply-rules"]\n'
-                           '\n[[remove]]\nfrom = "group"\npasses = ["fuse-pointwise"]\n')
+                           '\n[[remove]]\nfrom = "group"\npasses = ["apply-rules", "fuse-pointwise"]\n')
     without = ("--pipeline", "unfused.toml")
     s.show("profile", "resnet50.onnx", *TARGET, *ONE, *QUIET, only=SUMMARY)
     s.text.append("```toml\n" + (s.work / "unfused.toml").read_text() + "```\n")

@@ -44,7 +44,7 @@ inline bool has_pieces(const regie_type& t, int64_t axis) {
 }
 
 // Of a value of known size without padding, as it lies.
-inline uint64_t laid_bytes(const regie_type& t) { return *bytes_of(t) / elem_bits(t.elem) * elem_bits(laid_elem(t)); }
+inline uint64_t laid_bytes(const regie_type& t) { return *bytes_of(t) * elem_bits(laid_elem(t)) / elem_bits(t.elem); }
 
 // The only axis along which the slice is less than the whole, and where it begins on it.
 inline std::optional<std::pair<int64_t, int64_t>> slice_begin(const GraphView& g, const regie_node& n) {
