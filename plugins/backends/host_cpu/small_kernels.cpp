@@ -41,8 +41,7 @@ std::optional<After> after(const PostOp& p) {
     case dnnl_eltwise_linear:
       return After{true, Unary::kRelu, p.alpha, p.beta};
     case dnnl_eltwise_swish:
-      if (p.alpha == 1) return After{false, Unary::kSwish, 0, 0};
-      return std::nullopt;
+      return After{false, Unary::kSwish, p.alpha, 0};
     default:
       return std::nullopt;
   }
