@@ -1,6 +1,10 @@
 #include "base/hash.h"
 
 #include <xxhash.h>
+// The widest loops that the processor has, where the library was built with them: they double the speed.
+#if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
+#include <xxh_x86dispatch.h>
+#endif
 
 #include <algorithm>
 #include <new>
@@ -9,19 +13,20 @@ namespace regie {
 
 uint64_t hash64(const void* data, size_t size) { return XXH3_64bits(data, size); }
 
-uint64_t hash64(HashPiece bytes, const std::function<void(HashPiece)>& next,
+uint64_t hash64(std::span<const HashPiece> parts, const std::function<void(HashPiece)>& next,
                 const std::function<void(HashPiece)>& done) {
   constexpr size_t kPiece = size_t{1} << 20;
   std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), XXH3_freeState);
   if (!state) throw std::bad_alloc();
   XXH3_64bits_reset(state.get());
-  while (!bytes.empty()) {
-    const HashPiece piece = bytes.first(std::min(bytes.size(), kPiece));
-    next(piece);
-    XXH3_64bits_update(state.get(), piece.data(), piece.size());
-    done(piece);
-    bytes = bytes.subspan(piece.size());
-  }
+  for (HashPiece bytes : parts)
+    while (!bytes.empty()) {
+      const HashPiece piece = bytes.first(std::min(bytes.size(), kPiece));
+      next(piece);
+      XXH3_64bits_update(state.get(), piece.data(), piece.size());
+      done(piece);
+      bytes = bytes.subspan(piece.size());
+    }
   return XXH3_64bits_digest(state.get());
 }
 

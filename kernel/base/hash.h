@@ -12,9 +12,10 @@
 namespace regie {
 
 uint64_t hash64(const void* data, size_t size);
-// The same, in pieces: `next` is called with each before it is read, `done` after.
+// The same of parts that stand behind each other, in pieces: `next` is called with each before it is read,
+// `done` after.
 using HashPiece = std::span<const std::byte>;
-uint64_t hash64(HashPiece bytes, const std::function<void(HashPiece)>& next,
+uint64_t hash64(std::span<const HashPiece> parts, const std::function<void(HashPiece)>& next,
                 const std::function<void(HashPiece)>& done);
 
 class Hasher {

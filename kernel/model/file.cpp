@@ -35,8 +35,8 @@ Status write_sections(std::span<const Section> sections, const std::string& path
 }
 
 Status save_model(const Model& model, const std::string& path, Sync sync) {
-  if (model.weight_check) REGIE_TRY(model.weight_check->wait());
-  REGIE_ASSIGN(const WireModel wire, to_wire(model));
+  if (model.weight_check) REGIE_TRY(model.weight_check->wait_for_all());
+  REGIE_ASSIGN(const WireModel wire, to_wire(model, checksum_of(read_by_tasks(model))));
   const Section sections[] = {
       {static_cast<uint32_t>(SectionKind::kModel), 0, std::as_bytes(std::span(wire.model))},
       {static_cast<uint32_t>(SectionKind::kGraph), kSectionOptional,
@@ -98,7 +98,7 @@ Result<std::shared_ptr<Model>> load(std::span<const std::byte> file, std::shared
 
 }  // namespace
 
-MappedParts read_by_tasks(const Model& model) {
+std::vector<uint32_t> weights_read(const Model& model) {
   std::vector<bool> used(model.weights.size());
   for (const ModelProgram& p : model.programs)
     for (const ModelTask& t : p.tasks)
@@ -106,22 +106,38 @@ MappedParts read_by_tasks(const Model& model) {
         if (const uint32_t w = weight_read(t, i); w != REGIE_NONE) used[w] = true;
   for (const ModelPort& p : model.inputs)
     if (p.default_weight != REGIE_NONE) used[p.default_weight] = true;
-  MappedParts parts;
+  std::vector<uint32_t> list;
   for (uint32_t w = 0; w < used.size(); ++w)
-    if (used[w]) parts.push_back(model.weight_bytes.subspan(model.weights[w].offset, model.weights[w].size));
-  std::sort(parts.begin(), parts.end(), [](auto a, auto b) { return a.data() < b.data(); });
+    if (used[w]) list.push_back(w);
+  return list;
+}
+
+MappedParts read_by_tasks(const Model& model) {
+  MappedParts parts;
+  for (uint32_t w : weights_read(model))
+    parts.push_back(model.weight_bytes.subspan(model.weights[w].offset, model.weights[w].size));
+  sort_parts(&parts);
   return parts;
 }
 
+void sort_parts(MappedParts* parts) {
+  const auto key = [](std::span<const std::byte> s) { return std::pair(s.data(), s.size()); };
+  std::sort(parts->begin(), parts->end(), [&](auto a, auto b) { return key(a) < key(b); });
+  parts->erase(std::unique(parts->begin(), parts->end(), [&](auto a, auto b) { return key(a) == key(b); }),
+               parts->end());
+}
+
 Result<std::shared_ptr<const Model>> load_model(const std::string& path, WeightChecking weights) {
-  constexpr size_t kSmall = size_t{1} << 20;  // read sooner than a thread is there
   REGIE_ASSIGN(const MappedFile file, MappedFile::open(path));
   UncheckedWeights unchecked;
   REGIE_ASSIGN(std::shared_ptr<Model> model, load(file.bytes(), file.owner(), path, &unchecked));
-  if (weights == WeightChecking::kInBackground && unchecked.bytes.size() > kSmall)
-    model->weight_check = WeightCheck::begin(unchecked, read_by_tasks(*model), file.owner(), path);
-  else
-    REGIE_TRY(check_weights(unchecked, {}, path));
+  if (weights == WeightChecking::kInBackground) {
+    unchecked.read = read_by_tasks(*model);
+    unchecked.read_checksum = model->read_checksum;
+    model->weight_check = WeightCheck::begin(std::move(unchecked), file.owner(), path);
+  } else {
+    REGIE_TRY(check_weights(unchecked, path));
+  }
   return std::shared_ptr<const Model>(std::move(model));
 }
 

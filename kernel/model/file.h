@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/file.h"
 #include "base/status.h"
@@ -28,6 +29,9 @@ Result<std::shared_ptr<const Model>> load_model(const std::string& path,
 Result<std::shared_ptr<const Model>> load_model(std::span<const std::byte> bytes,
                                                 std::shared_ptr<const void> owner, const std::string& name);
 bool looks_like_model_file(std::span<const std::byte> head);
+// The plug-ins of the devices that a model file names, by a quick look: those that can be read if it is
+// damaged.
+std::vector<std::string> device_plugins(std::span<const std::byte> file);
 
 // Text for `regie inspect`: identity, sections with sizes, memory spaces, inputs and outputs, tasks.
 Result<std::string> inspect_model(const std::string& path);

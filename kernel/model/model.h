@@ -210,6 +210,7 @@ struct Model {
   std::span<const std::byte> weight_bytes;
   std::shared_ptr<const void> weight_owner;
   std::shared_ptr<const WeightCheck> weight_check;  // NULL: the bytes are known to be right
+  uint64_t read_checksum = 0;  // that the file has of what tasks read (weight_check.h); 0: none
 
   std::string portable_graph;                          // .rg text after import; constants as digests
   std::map<std::string, uint32_t> portable_constants;  // digest -> weight

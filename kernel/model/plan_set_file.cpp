@@ -35,12 +35,19 @@ class Weights {
   std::vector<std::byte> bytes_;
 };
 
-Status put_plan(const Model& from, Weights* weights, std::string* kernels, wire::PlanProto* to) {
-  if (from.weight_check) REGIE_TRY(from.weight_check->wait());
+// Of the section of the weights.
+struct FilePart {
+  uint64_t offset, size;
+};
+
+Status put_plan(const Model& from, Weights* weights, std::string* kernels, wire::PlanProto* to,
+                std::vector<FilePart>* read) {
+  if (from.weight_check) REGIE_TRY(from.weight_check->wait_for_all());
   Model m = from;
   m.weights.clear();
   m.portable_constants.clear();  // the ports have them
   for (const ModelWeight& w : from.weights) weights->add(&m, from, w);
+  for (uint32_t w : weights_read(m)) read->push_back({m.weights[w].offset, m.weights[w].size});
   REGIE_ASSIGN(const WireModel wire, to_wire(m));
   kernels->resize((kernels->size() + 63) / 64 * 64);
   to->set_model(wire.model);
@@ -89,6 +96,7 @@ Result<std::shared_ptr<Model>> get_plan(const wire::PlanProto& from, const Loade
 }
 
 struct Parts {  // not const yet: the check of the weights comes last
+  uint64_t read_checksum = 0;
   std::shared_ptr<PlanSet> set;
   std::vector<std::shared_ptr<Model>> models;
 };
@@ -98,7 +106,7 @@ Result<Parts> read_set(const Loaded& file, const std::shared_ptr<const void>& ow
   const std::span<const std::byte> bytes = file.of(SectionKind::kPlans);
   if (bytes.size() > INT_MAX || !p.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return corrupt("section 'plans' cannot be read");
-  Parts out{std::make_shared<PlanSet>(), {}};
+  Parts out{p.read_checksum(), std::make_shared<PlanSet>(), {}};
   PlanSet& set = *out.set;
   auto spec = read_shape_spec(p.shapes(), p.padding(), p.overflow());
   if (!spec.ok() || spec->mode != ShapeSpec::kBuckets) return corrupt("section 'plans' names no sizes");
@@ -130,7 +138,7 @@ Result<Parts> read_set(const Loaded& file, const std::shared_ptr<const void>& ow
 }  // namespace
 
 Status save_plan_set(const PlanSet& set, const std::string& path) {
-  if (set.ports->weight_check) REGIE_TRY(set.ports->weight_check->wait());
+  if (set.ports->weight_check) REGIE_TRY(set.ports->weight_check->wait_for_all());
   Weights weights;
   std::string kernels;
   wire::PlanSetProto p;
@@ -143,9 +151,14 @@ Status save_plan_set(const PlanSet& set, const std::string& path) {
     to->set_label(a.label);
     for (int64_t s : a.sizes) to->add_sizes(s);
   }
-  for (const auto& plan : set.plans) REGIE_TRY(put_plan(*plan, &weights, &kernels, p.add_plans()));
-  if (set.dynamic) REGIE_TRY(put_plan(*set.dynamic, &weights, &kernels, p.mutable_dynamic()));
+  std::vector<FilePart> read;
+  for (const auto& plan : set.plans) REGIE_TRY(put_plan(*plan, &weights, &kernels, p.add_plans(), &read));
+  if (set.dynamic) REGIE_TRY(put_plan(*set.dynamic, &weights, &kernels, p.mutable_dynamic(), &read));
   const Model ports = ports_for_file(set, &weights);
+  MappedParts parts;
+  for (const FilePart& r : read) parts.push_back(weights.bytes().subspan(r.offset, r.size));
+  sort_parts(&parts);
+  p.set_read_checksum(checksum_of(parts));
   REGIE_ASSIGN(const WireModel wire, to_wire(ports));
   if (p.ByteSizeLong() > INT_MAX)
     return Status::error(REGIE_LIMIT, "the tasks of all plans take more than 2 GiB; list fewer sizes",
@@ -181,16 +194,14 @@ Result<std::shared_ptr<const PlanSet>> load_plan_set(const std::string& path, We
     return std::move(s).while_doing("loading the model");
   }
   if (weights == WeightChecking::kAtOnce) {
-    REGIE_TRY(check_weights(unchecked, {}, path));
+    REGIE_TRY(check_weights(unchecked, path));
     return std::shared_ptr<const PlanSet>(parts->set);
   }
-  MappedParts kept;
   for (const auto& m : parts->models)
-    for (std::span<const std::byte> part : read_by_tasks(*m)) kept.push_back(part);
-  std::sort(kept.begin(), kept.end(), [](auto a, auto b) { return a.data() < b.data(); });
-  kept.erase(std::unique(kept.begin(), kept.end(), [](auto a, auto b) { return a.data() == b.data(); }),
-             kept.end());
-  const auto check = WeightCheck::begin(unchecked, std::move(kept), file.owner(), path);
+    for (std::span<const std::byte> part : read_by_tasks(*m)) unchecked.read.push_back(part);
+  sort_parts(&unchecked.read);
+  unchecked.read_checksum = parts->read_checksum;
+  const auto check = WeightCheck::begin(std::move(unchecked), file.owner(), path);
   for (const auto& m : parts->models) m->weight_check = check;
   return std::shared_ptr<const PlanSet>(parts->set);
 }

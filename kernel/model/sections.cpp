@@ -92,12 +92,22 @@ std::string head_checksum_text(std::span<const std::byte> file) {
   return file.size() < kHeaderBytes || !looks_like_model_file(file) ? "" : hex(get(file, kChecksumAt, 8));
 }
 
-bool names_section(std::span<const std::byte> file, SectionKind kind) {
-  if (file.size() < kHeaderBytes || !looks_like_model_file(file)) return false;
+std::span<const std::byte> glance_at_section(std::span<const std::byte> file, SectionKind kind) {
+  if (file.size() < kHeaderBytes || !looks_like_model_file(file)) return {};
   const uint64_t count = std::min<uint64_t>(get(file, kCountAt, 4), kMaxSections);
-  for (uint64_t i = 0; i < count && kHeaderBytes + (i + 1) * kSectionEntryBytes <= file.size(); ++i)
-    if (get(file, kHeaderBytes + i * kSectionEntryBytes, 4) == static_cast<uint32_t>(kind)) return true;
-  return false;
+  for (uint64_t i = 0; i < count && kHeaderBytes + (i + 1) * kSectionEntryBytes <= file.size(); ++i) {
+    const size_t entry = kHeaderBytes + i * kSectionEntryBytes;
+    if (get(file, entry, 4) != static_cast<uint32_t>(kind)) continue;
+    const uint64_t offset = get(file, entry + 8, 8), size = get(file, entry + 16, 8);
+    // Of a section without bytes, where it is.
+    if (offset > file.size() || size > file.size() - offset) return file.first(0);
+    return file.subspan(offset, size);
+  }
+  return {};
+}
+
+bool names_section(std::span<const std::byte> file, SectionKind kind) {
+  return glance_at_section(file, kind).data() != nullptr;
 }
 
 Status check_sum(uint32_t kind, uint64_t actual, uint64_t expected, const std::string& path) {
@@ -159,7 +169,7 @@ Result<std::vector<Section>> read_sections(std::span<const std::byte> file, cons
     if (!gap_is_zero(at, offset)) return corrupt("the bytes before " + name + " are damaged; " + again, path);
     s.bytes = file.subspan(offset, size);
     if (weights && s.kind == static_cast<uint32_t>(SectionKind::kWeights))
-      *weights = {s.bytes, sum};
+      *weights = {s.bytes, sum, {}, 0};
     else
       REGIE_TRY(check_sum(s.kind, hash64(s.bytes.data(), s.bytes.size()), sum, path));
     for (const Section& other : sections)

@@ -47,7 +47,9 @@ struct Layout {
 };
 Layout lay_out(std::span<const Section> sections, uint32_t format_version);
 
-// Does the table name such a section? A quick look: nothing is checked.
+// Quick looks: nothing is checked but that it lies in the file. data() is NULL if the table names no such
+// section.
+std::span<const std::byte> glance_at_section(std::span<const std::byte> file, SectionKind kind);
 bool names_section(std::span<const std::byte> file, SectionKind kind);
 
 // Writes a whole file of them.

@@ -27,25 +27,38 @@ void forget_others(HashPiece piece, const MappedParts& kept) {
 
 }  // namespace
 
-Status check_weights(const UncheckedWeights& weights, const MappedParts& kept, const std::string& path) {
-  const uint64_t actual =
-      hash64(weights.bytes, MappedFile::expect, [&](HashPiece piece) { forget_others(piece, kept); });
+Status check_weights(const UncheckedWeights& weights, const std::string& path) {
+  const uint64_t actual = hash64(std::span(&weights.bytes, 1), MappedFile::expect,
+                                 [&](HashPiece piece) { forget_others(piece, weights.read); });
   return check_sum(static_cast<uint32_t>(SectionKind::kWeights), actual, weights.checksum, path);
 }
 
-std::shared_ptr<const WeightCheck> WeightCheck::begin(const UncheckedWeights& weights, MappedParts kept,
+uint64_t checksum_of(const MappedParts& parts) {
+  return hash64(parts, MappedFile::expect, [](HashPiece) {});
+}
+
+std::shared_ptr<const WeightCheck> WeightCheck::begin(UncheckedWeights weights,
                                                       std::shared_ptr<const void> owner, std::string path) {
+  constexpr size_t kSmall = size_t{1} << 20;  // read sooner than a thread is there
   std::shared_ptr<WeightCheck> check(new WeightCheck);
   check->owner_ = std::move(owner);
-  auto work = [weights, kept = std::move(kept), path = std::move(path)] {
-    return check_weights(weights, kept, path);
+  const bool apart = weights.read_checksum != 0;
+  size_t bytes = apart ? 0 : weights.bytes.size();
+  for (size_t i = 0; apart && i < weights.read.size(); ++i) bytes += weights.read[i].size();
+  const auto all = [weights, path] { return check_weights(weights, path); };
+  const auto read = [weights, path] {
+    return check_sum(static_cast<uint32_t>(SectionKind::kWeights), checksum_of(weights.read),
+                     weights.read_checksum, path);
+  };
+  auto begin = [&](std::launch when) {
+    check->read_ = (apart ? std::async(when, read) : std::async(when, all)).share();
   };
   try {
-    check->result_ = std::async(std::launch::async, work).share();
+    begin(bytes > kSmall ? std::launch::async : std::launch::deferred);
   } catch (const std::system_error&) {
-    // No thread is to be had: whoever waits does it.
-    check->result_ = std::async(std::launch::deferred, std::move(work)).share();
+    begin(std::launch::deferred);  // no thread is to be had: whoever waits does it
   }
+  check->all_ = apart ? std::async(std::launch::deferred, all).share() : check->read_;
   return check;
 }
 

@@ -1,6 +1,7 @@
 // Whether the weights of a mapped model file are those that were written. Reading all of them takes longer
 // than anything else about loading, and nothing needs the answer before the first results leave the process:
-// so it is found on a thread of its own, while devices are opened and kernels are made ready.
+// so it is found on a thread of its own, while devices are opened and kernels are made ready. What no task
+// reads, the portable copies of packed weights, has a checksum of its own: a run leaves it alone.
 #pragma once
 
 #include <cstddef>
@@ -15,33 +16,40 @@
 
 namespace regie {
 
+using MappedParts = std::vector<std::span<const std::byte>>;
+
 struct UncheckedWeights {
   std::span<const std::byte> bytes;  // of the section
   uint64_t checksum = 0;
+  MappedParts read;            // parts that runs will read, ascending
+  uint64_t read_checksum = 0;  // of them alone; 0: the file has none
 };
 
-using MappedParts = std::vector<std::span<const std::byte>>;
-
-// CORRUPT with the path and both checksums. `kept`: parts of the mapping that runs will read, ascending,
-// which stay in the process's memory when they have been read here; the others do not.
-Status check_weights(const UncheckedWeights& weights, const MappedParts& kept, const std::string& path);
+// CORRUPT with the path and both checksums. What runs will read stays in the process's memory when it has
+// been read here; the rest does not.
+Status check_weights(const UncheckedWeights& weights, const std::string& path);
+uint64_t checksum_of(const MappedParts& parts);  // as `read_checksum` is
 
 struct Model;
-// The parts of the weights that tasks read, ascending; the portable copies of packed ones are not among them.
+// The weights that tasks read or that inputs have by default, ascending; the portable copies of packed ones
+// are not among them.
+std::vector<uint32_t> weights_read(const Model& model);
 MappedParts read_by_tasks(const Model& model);
+void sort_parts(MappedParts* parts);  // by place, equal ones once
 
 class WeightCheck {
  public:
-  // Begins at once. `owner` keeps the bytes alive.
-  static std::shared_ptr<const WeightCheck> begin(const UncheckedWeights& weights, MappedParts kept,
-                                                  std::shared_ptr<const void> owner, std::string path);
-  // Waits until it is known. From any thread.
-  const Status& wait() const { return result_.get(); }
+  // Begins at once; with little to read, when somebody waits. `owner` keeps the bytes alive.
+  static std::shared_ptr<const WeightCheck> begin(UncheckedWeights weights, std::shared_ptr<const void> owner,
+                                                  std::string path);
+  // Waits until it is known of what runs read, or of all weights. From any thread.
+  const Status& wait() const { return read_.get(); }
+  const Status& wait_for_all() const { return all_.get(); }
 
  private:
   WeightCheck() = default;
-  std::shared_ptr<const void> owner_;  // the future's end, which waits for the thread, comes before it goes
-  std::shared_future<Status> result_;
+  std::shared_ptr<const void> owner_;  // the futures' end, which waits for the thread, comes before it goes
+  std::shared_future<Status> read_, all_;
 };
 
 }  // namespace regie

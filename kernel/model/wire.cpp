@@ -5,8 +5,12 @@
 #include <string_view>
 
 #include <google/protobuf/arena.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/wire_format_lite.h>
 
 #include "model.pb.h"
+#include "model/file.h"
+#include "model/sections.h"
 
 namespace regie {
 
@@ -244,7 +248,7 @@ Status get_kernels(const wire::ModelProto& from, std::span<const std::byte> blob
 
 }  // namespace
 
-Result<WireModel> to_wire(const Model& m) {
+Result<WireModel> to_wire(const Model& m, uint64_t read_checksum) {
   WireModel out;
   google::protobuf::Arena arena;  // a message for each task and argument: let go of at once
   wire::ModelProto& p = *google::protobuf::Arena::CreateMessage<wire::ModelProto>(&arena);
@@ -263,6 +267,7 @@ Result<WireModel> to_wire(const Model& m) {
     to->set_layout(w.layout);
     to->set_digest(w.digest);
   }
+  if (read_checksum) p.set_read_checksum(read_checksum);
   put_kernels(&p, m, &out.kernels);
   for (const ModelProgram& program : m.programs) {
     auto* to = p.add_programs();
@@ -308,6 +313,7 @@ Status from_wire(std::span<const std::byte> bytes, std::span<const std::byte> ke
   m->options = get_pairs(p.options());
   REGIE_TRY(get_structure(p, m));
   for (const auto& w : p.weights()) m->weights.push_back({w.offset(), w.size(), w.layout(), w.digest()});
+  m->read_checksum = p.read_checksum();
   REGIE_TRY(get_kernels(p, kernels, m));
   for (const auto& program : p.programs()) {
     m->programs.emplace_back();
@@ -328,6 +334,28 @@ Status from_wire(std::span<const std::byte> bytes, std::span<const std::byte> ke
   REGIE_TRY(get_args(p.output_sources(), &m->output_sources));
   for (const auto& c : p.portable_constants()) m->portable_constants[c.digest()] = c.weight();
   return {};
+}
+
+std::vector<std::string> device_plugins(std::span<const std::byte> file) {
+  using google::protobuf::internal::WireFormatLite;
+  const std::span<const std::byte> bytes = glance_at_section(file, SectionKind::kModel);
+  std::vector<std::string> plugins;
+  if (bytes.size() > INT_MAX) return plugins;
+  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                            static_cast<int>(bytes.size()));
+  const uint32_t devices = WireFormatLite::MakeTag(wire::ModelProto::kDevicesFieldNumber,
+                                                   WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
+  while (const uint32_t tag = in.ReadTag()) {
+    if (tag != devices) {
+      if (!WireFormatLite::SkipField(&in, tag)) break;
+      continue;
+    }
+    std::string text;
+    wire::DeviceProto device;
+    if (!WireFormatLite::ReadBytes(&in, &text) || !device.ParseFromString(text)) break;
+    plugins.push_back(device.plugin());
+  }
+  return plugins;
 }
 
 }  // namespace regie

@@ -142,6 +142,8 @@ class Binder {
       return {};
     }
     const TaskPlan& plan = bound_->plan->tasks[p][t];
+    s.pending = plan.pending;
+    if (s.pending != REGIE_NONE) return {};
     if (!plan.failure.ok()) {
       s.kind = Step::kImpossible;
       s.failure = &plan.failure;
@@ -280,6 +282,46 @@ class Binder {
 Result<std::unique_ptr<Bound>> Bound::make(const SessionCore& core, std::unique_ptr<const ShapePlan> plan,
                                            std::vector<std::unique_ptr<RunStream>>& streams, LatePool& pool) {
   return Binder(core, std::move(plan), streams, pool).run();
+}
+
+Status Bound::finish(const SessionCore& core, Step& step, std::span<const DeviceMemory> arenas) {
+  plan->preparation->need(step.pending);
+  step.pending = REGIE_NONE;
+  const TaskPlan& task = plan->tasks[step.program][step.task];
+  if (!task.failure.ok()) {
+    step.kind = Step::kImpossible;
+    step.failure = &task.failure;
+    useless = !may_be_left(step.program, task.failure);
+    return {};
+  }
+  if (!task.executable) return {};
+  step.kind = Step::kLaunch;
+  step.executable = task.executable.get();
+  if (task.scratch_bytes == 0) return {};
+  if (task.has_scratch && task.scratch_bytes <= task.scratch_room) {
+    arena_patches_.push_back({nullptr, &step.launch, task.scratch_space, task.scratch_offset});
+    step.launch.scratch = arenas[task.scratch_space].data() + task.scratch_offset;
+    return {};
+  }
+  if (task.scratch_space == REGIE_NONE)
+    return Status::error(REGIE_CORRUPT, "the model gives the task's device no memory for its scratch",
+                         task_name(*core.model, step.program, step.task));
+  more_scratch_.resize(core.model->spaces.size());
+  MoreScratch& more = more_scratch_[task.scratch_space];
+  more.users.push_back(&step.launch);
+  if (more.memory.bytes() < task.scratch_bytes) {
+    more.memory.reset();
+    Result<DeviceMemory> memory = DeviceMemory::allocate(
+        *step.device, core.model->spaces[task.scratch_space].device_space, task.scratch_bytes);
+    if (!memory.ok()) {
+      useless = true;  // launches before this one lost theirs
+      return std::move(memory).status().while_doing("finding " + std::to_string(task.scratch_bytes) +
+                                                    " bytes of scratch");
+    }
+    more.memory = std::move(memory).value();
+  }
+  for (regie_launch* launch : more.users) launch->scratch = more.memory.data();
+  return {};
 }
 
 void Bound::bind_arenas(std::span<const DeviceMemory> arenas, uint64_t new_generation) {

@@ -81,8 +81,9 @@ struct Step {
   Transfer condition;  // to `flag`; kLoop: perhaps none
   uint32_t programs[2] = {0, 0};
   std::vector<Transfer> results[2];
-  LateStep* late = nullptr;   // what the run has to find out when it gets here; NULL: nothing
-  uint64_t predicted_ns = 0;  // of a launch on the host, for the clocks of other devices
+  uint32_t pending = REGIE_NONE;  // of the plan's preparation; REGIE_NONE: what it launches is ready
+  LateStep* late = nullptr;       // what the run has to find out when it gets here; NULL: nothing
+  uint64_t predicted_ns = 0;      // of a launch on the host, for the clocks of other devices
   // Written by a run.
   uint64_t fence_value = 0, wait_ns = 0, issue_ns = 0, issued_ns = 0, begin_ns = 0, end_ns = 0;
   bool host_stamps = false;  // begin and end are of the host's clock already
@@ -106,6 +107,8 @@ class Bound {
 
   // Puts the arenas' addresses in; again when an arena has moved. Allocates nothing.
   void bind_arenas(std::span<const DeviceMemory> arenas, uint64_t generation);
+  // Makes a pending step ready to be issued, or gives the failure of making its kernel so.
+  Status finish(const SessionCore& core, Step& step, std::span<const DeviceMemory> arenas);
   void bind_input(size_t i, const void* data) { patch(input_patches[i], data); }
   void bind_output(size_t i, void* data) { patch(output_patches[i], data); }
 
@@ -116,7 +119,8 @@ class Bound {
   std::vector<std::vector<AddressPatch>> input_patches, output_patches;
   uint64_t generation = 0;  // of the arenas that it is bound to
   uint64_t last_used = 0;
-  uint8_t flag = 0;  // the condition that was read last
+  uint8_t flag = 0;      // the condition that was read last
+  bool useless = false;  // a kernel cannot be made ready: to be made anew, and to fail again
 
  private:
   friend class Binder;
@@ -134,6 +138,13 @@ class Bound {
   std::vector<regie_tensor> tensors_;
   std::vector<ArenaPatch> arena_patches_;
   std::vector<Step*> waits_;
+  // Scratch beyond what the model planned, of kernels that were made ready during a run: by space, as the
+  // launches of inline streams follow each other.
+  struct MoreScratch {
+    DeviceMemory memory;
+    std::vector<regie_launch*> users;
+  };
+  std::vector<MoreScratch> more_scratch_;
 };
 
 }  // namespace regie

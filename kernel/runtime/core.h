@@ -16,6 +16,7 @@
 #include "model/layout.h"
 #include "model/shape_op.h"
 #include "runtime/device.h"
+#include "runtime/preparation.h"
 #include "runtime/session.h"
 
 namespace regie {
@@ -23,7 +24,12 @@ namespace regie {
 struct TaskPlan {
   Executable executable;  // none: nothing to compute (results without bytes), or no launch
   Status failure;         // of preparing it: said if the run comes to a task of a branch that cannot be
-  bool has_scratch = false;
+  // Of the plan's preparation: until that has made it, nobody else reads `executable`, `failure` and
+  // `scratch_bytes`. REGIE_NONE: it is ready.
+  uint32_t pending = REGIE_NONE;
+  uint64_t scratch_bytes = 0;
+  bool has_scratch = false;  // in the arena; of what is pending: the plan has `scratch_room` for it
+  uint64_t scratch_room = 0;
   uint32_t scratch_space = 0;  // of the model
   uint64_t scratch_offset = 0;
 };
@@ -42,7 +48,16 @@ struct ShapePlan {
   std::vector<uint64_t> offsets;             // by buffer
   std::vector<uint64_t> space_bytes;         // by space, scratch outside of the model's plan included
   std::vector<std::vector<TaskPlan>> tasks;  // by program
+  std::unique_ptr<Preparation> preparation;  // NULL: every kernel is ready; goes before all that it writes
 };
+
+// A branch whose kernels cannot be at these shapes need not be taken: so this failure of making one ready is
+// said only if it is.
+inline bool may_be_left(uint32_t program, const Status& failure) {
+  const regie_status code = failure.code();
+  return program != 0 &&
+         (code == REGIE_INVALID_INPUT || code == REGIE_INVALID_MODEL || code == REGIE_UNSUPPORTED);
+}
 
 struct SessionCore {
   explicit SessionCore(std::shared_ptr<const Model> m) : model(std::move(m)), late(*model) {}

@@ -75,6 +75,7 @@ Status RunState::run_program(Bound& bound, uint32_t program) {
     if (profiling_) step.wait_ns = step.host_waits.empty() ? 0 : host_ns();
     for (const Step* producer : step.host_waits) REGIE_TRY(wait_fence(*producer));
     if (step.late) REGIE_TRY(make_ready(bound, step));
+    if (step.pending != REGIE_NONE) REGIE_TRY(bound.finish(*core_, step, arenas_));
     if (step.kind == Step::kIf)
       REGIE_TRY(run_branch(bound, step));
     else if (step.kind == Step::kLoop)

@@ -140,7 +140,12 @@ Status RunState::run_trusting(std::span<const regie_tensor> inputs, std::span<re
   for (size_t i = 0; i < inputs.size(); ++i) bound->bind_input(i, inputs[i].data);
   for (size_t o = 0; o < outputs.size(); ++o) bound->bind_output(o, output_addresses_[o]);
   ++statistics_.runs;
-  REGIE_TRY(execute(*bound));
+  Status ran = execute(*bound);
+  if (bound->useless) {
+    last_ = nullptr;
+    std::erase_if(bounds_, [&](const auto& b) { return b.get() == bound; });
+  }
+  REGIE_TRY(std::move(ran));
   for (size_t o = 0; o < outputs.size(); ++o) {
     const uint32_t type = m.outputs[o].type;
     const bool late = core_->late.outputs[o];

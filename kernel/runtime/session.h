@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,9 @@ struct SessionOptions {
   uint64_t timeout_ns = 0;  // of waits; 0: the device's own
   size_t shapes_kept = 16;  // prepared shapes a context keeps, least recently used dropped
   bool check_plans = true;  // off: tasks that meet in their bytes show in the results, or worse
+  // Threads that make kernels ready while the first run with a shape is on its way; nullopt: the processors
+  // that its launches leave idle, and where there is none, all kernels are ready before it begins.
+  std::optional<uint32_t> preparing_threads;
   std::vector<DeviceSetting> device_settings;
 };
 
@@ -70,7 +74,7 @@ struct DeviceRecord {
   };
   std::vector<Slice> slices;
   std::vector<regie_trace_wait> waits;
-  std::vector<regie_trace_host> host;  // of the device
+  std::vector<regie_trace_host> host;  // of the device, told with its first stream
 };
 
 class Context;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <thread>
 
 #include "base/parallel.h"
 #include "model/plan_check.h"
@@ -17,9 +18,11 @@ class Planner {
       : core_(core),
         model_(*core.model),
         symbols_(std::move(symbols)),
-        plan_(std::make_unique<ShapePlan>()) {}
+        owned_(std::make_unique<ShapePlan>()),
+        plan_(owned_.get()) {}
 
-  Result<std::unique_ptr<const ShapePlan>> run() {
+  // `self`: this, which lives on in a plan whose kernels are not ready yet.
+  Result<std::unique_ptr<const ShapePlan>> run(const std::shared_ptr<Planner>& self) {
     REGIE_ASSIGN(plan_->shapes, evaluate_shapes(model_, std::move(symbols_)));
     for (uint32_t t = 0; t < model_.types.size(); ++t) {
       if (core_.late.type(t)) {
@@ -47,7 +50,8 @@ class Planner {
             !core_.late.task(model_.programs[p].tasks[t]))
           needs_.push_back({p, t, 0});
     }
-    REGIE_TRY(prepare_all());
+    const std::optional<size_t> along = threads_along();
+    if (!along) REGIE_TRY(prepare_all());
     REGIE_ASSIGN(Placement placement, place_buffers(model_, plan_->shapes, scratch_needed_));
     Status placed = core_.options.check_plans ? check_placement(model_, placement, plan_->bytes) : Status();
     if (!placed.ok())
@@ -56,8 +60,11 @@ class Planner {
                                            "; compile the model again");
     plan_->offsets = std::move(placement.offsets);
     plan_->space_bytes = std::move(placement.space_bytes);
-    REGIE_TRY(place_scratch(placement.sizes));
-    return std::unique_ptr<const ShapePlan>(std::move(plan_));
+    if (along)
+      prepare_along(self, *along, placement.sizes);
+    else
+      REGIE_TRY(place_scratch(placement.sizes));
+    return std::unique_ptr<const ShapePlan>(std::move(owned_));
   }
 
  private:
@@ -71,18 +78,52 @@ class Planner {
     return t;
   }
 
+  static constexpr size_t kGrain = 4;  // below, starting a thread takes longer
+
+  // How many threads shall make kernels ready while the run is on its way. nullopt: all before it, as its own
+  // launches take every processor, or are on streams that are to be kept busy.
+  std::optional<size_t> threads_along() const {
+    uint32_t width = 1;
+    for (const Need& n : needs_) {
+      const ModelTask& task = model_.programs[n.program].tasks[n.task];
+      if (!core_.devices[task.device]->runs_inline()) return std::nullopt;
+      width = std::max(width, core_.threads_of(task));
+    }
+    if (core_.options.preparing_threads) return *core_.options.preparing_threads;
+    const size_t processors = std::thread::hardware_concurrency();
+    const size_t threads = std::min(processors > width ? processors - width : 0, needs_.size() / kGrain);
+    return threads ? std::optional(threads) : std::nullopt;
+  }
+
+  // Scratch is taken to be no more than the model planned; a run finds room for what is.
+  void prepare_along(const std::shared_ptr<Planner>& self, size_t threads,
+                     const std::vector<uint64_t>& sizes) {
+    for (size_t i = 0; i < needs_.size(); ++i) {
+      const ModelTask& task = model_.programs[needs_[i].program].tasks[needs_[i].task];
+      TaskPlan& to = plan_->tasks[needs_[i].program][needs_[i].task];
+      to.pending = static_cast<uint32_t>(i);
+      to.scratch_space = scratch_space(task);
+      if (task.scratch == REGIE_NONE) continue;
+      to.has_scratch = true;
+      to.scratch_room = sizes[task.scratch];
+      to.scratch_offset = plan_->offsets[task.scratch];
+    }
+    plan_->preparation = std::make_unique<Preparation>(needs_.size(), [self](size_t i) {
+      Need& need = self->needs_[i];
+      TaskPlan& to = self->plan_->tasks[need.program][need.task];
+      to.failure = self->prepare(need);
+      to.scratch_bytes = need.bytes;
+    });
+    plan_->preparation->start(threads);
+  }
+
   // A library may take a tenth of a millisecond and more to generate a kernel's code, so on all processors.
   Status prepare_all() {
-    constexpr size_t kGrain = 4;  // below, starting a thread takes longer
     std::vector<Status> made(needs_.size());
     for_each_parallel(needs_.size(), kGrain, [&](size_t i) { made[i] = prepare(needs_[i]); });
     for (size_t i = 0; i < needs_.size(); ++i) {
       const auto [program, task, bytes] = needs_[i];
-      const regie_status code = made[i].code();
-      const bool shapes =
-          code == REGIE_INVALID_INPUT || code == REGIE_INVALID_MODEL || code == REGIE_UNSUPPORTED;
-      // A branch that cannot be at these shapes need not be taken.
-      if (!made[i].ok() && (program == 0 || !shapes)) return std::move(made[i]);
+      if (!made[i].ok() && !may_be_left(program, made[i])) return std::move(made[i]);
       plan_->tasks[program][task].failure = std::move(made[i]);
     }
     std::erase_if(needs_, [](const Need& n) { return n.bytes == 0; });
@@ -244,6 +285,13 @@ class Planner {
                          std::move(where));
   }
 
+  uint32_t scratch_space(const ModelTask& task) const {
+    if (task.scratch != REGIE_NONE) return model_.buffers[task.scratch].space;
+    for (uint32_t s = 0; s < model_.spaces.size(); ++s)
+      if (model_.spaces[s].device == task.device) return s;
+    return REGIE_NONE;
+  }
+
   // Scratch lies where the model planned it. What the plan has no room for (another width than it was
   // compiled for) goes behind the arena, shared by the tasks of a stream.
   Status place_scratch(const std::vector<uint64_t>& sizes) {
@@ -251,18 +299,12 @@ class Planner {
       uint64_t bytes = 0, offset = 0;
     };
     std::map<std::pair<uint32_t, uint32_t>, Extra> extras;  // by space and stream
-    auto space_for = [&](const ModelTask& task) {
-      if (task.scratch != REGIE_NONE) return model_.buffers[task.scratch].space;
-      for (uint32_t s = 0; s < model_.spaces.size(); ++s)
-        if (model_.spaces[s].device == task.device) return s;
-      return REGIE_NONE;
-    };
     std::vector<Extra*> extra_of(needs_.size());
     for (size_t i = 0; i < needs_.size(); ++i) {
       const ModelTask& task = model_.programs[needs_[i].program].tasks[needs_[i].task];
       TaskPlan& to = plan_->tasks[needs_[i].program][needs_[i].task];
       to.has_scratch = true;
-      to.scratch_space = space_for(task);
+      to.scratch_space = scratch_space(task);
       if (to.scratch_space == REGIE_NONE)
         return Status::error(REGIE_CORRUPT, "the model gives the task's device no memory for its scratch",
                              task_name(model_, needs_[i].program, needs_[i].task));
@@ -292,7 +334,8 @@ class Planner {
   const Model& model_;
   std::vector<int64_t> symbols_;
   std::optional<ShapeValues> reference_;  // if a kernel is for it alone, and this plan is for another
-  std::unique_ptr<ShapePlan> plan_;
+  std::unique_ptr<ShapePlan> owned_;      // until it is given away
+  ShapePlan* plan_;
   std::vector<Need> needs_;               // tasks to make ready, then those with scratch
   std::vector<uint64_t> scratch_needed_;  // by buffer
 };
@@ -301,7 +344,8 @@ class Planner {
 
 Result<std::unique_ptr<const ShapePlan>> SessionCore::make_plan(std::vector<int64_t> symbols) {
   std::lock_guard lock(prepare_mutex);
-  return Planner(*this, std::move(symbols)).run();
+  const auto planner = std::make_shared<Planner>(*this, std::move(symbols));
+  return planner->run(planner);
 }
 
 }  // namespace regie

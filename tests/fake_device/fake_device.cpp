@@ -236,6 +236,8 @@ regie_status prepare(regie_loaded_kernel* k, const regie_tensor* operands, uint3
                      const regie_tensor* results, uint32_t result_count, uint32_t, regie_executable** out,
                      uint64_t* scratch) {
   return sdk::guard(k->device->host, [&] {
+    if (k->program.word == "refuse")
+      throw sdk::Failure(REGIE_UNSUPPORTED, "the fake kernel cannot be made ready");
     auto e = std::make_unique<regie_executable>();
     e->device = k->device;
     e->program = k->program;

@@ -13,7 +13,7 @@ Program parse(std::string_view blob) {
   const size_t colon = blob.find(':');
   p.word = blob.substr(0, colon);
   if (colon != std::string_view::npos) p.number = std::stod(std::string(blob.substr(colon + 1)));
-  for (const char* known : {"add", "scale", "sum", "less", "scratch", "fail", "throw", "packed"})
+  for (const char* known : {"add", "scale", "sum", "less", "scratch", "fail", "throw", "packed", "refuse"})
     if (p.word == known) return p;
   throw Failure(REGIE_CORRUPT, "the fake device knows no kernel '" + p.word + "'");
 }

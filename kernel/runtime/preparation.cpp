@@ -1,0 +1,42 @@
+#include "runtime/preparation.h"
+
+#include <system_error>
+
+namespace regie {
+
+Preparation::Preparation(size_t count, std::function<void(size_t)> make)
+    : count_(count), make_(std::move(make)), made_(std::make_unique<std::atomic<int>[]>(count)) {}
+
+Preparation::~Preparation() {
+  next_.store(count_, std::memory_order_relaxed);
+  for (std::thread& t : threads_) t.join();
+}
+
+void Preparation::start(size_t threads) {
+  try {
+    while (threads_.size() < threads)
+      threads_.emplace_back([this] {
+        while (make_next()) {
+        }
+      });
+  } catch (const std::system_error&) {
+    // No further thread is to be had: those that are there do it.
+  }
+}
+
+bool Preparation::make_next() {
+  const size_t index = next_.fetch_add(1, std::memory_order_relaxed);
+  if (index >= count_) return false;
+  make_(index);
+  made_[index].store(1, std::memory_order_release);
+  made_[index].notify_one();
+  return true;
+}
+
+void Preparation::need(size_t index) {
+  std::atomic<int>& made = made_[index];
+  while (made.load(std::memory_order_acquire) == 0)
+    if (!make_next()) made.wait(0, std::memory_order_acquire);
+}
+
+}  // namespace regie
