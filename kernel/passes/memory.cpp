@@ -258,7 +258,7 @@ class Builder {
     DimTable& dims = g_.dims();
     regie_dim count = dims.product({t.dims, static_cast<size_t>(t.rank)});
     // Of strings, where each one's characters lie.
-    const auto bits = t.elem == REGIE_STRING ? uint32_t{8 * sizeof(regie_str)} : elem_bits(sdk::laid_elem(t));
+    const auto bits = t.elem == REGIE_STRING ? uint32_t{8 * sizeof(regie_str)} : sdk::laid_bits(t);
     if (bits == 0)
       return unsupported("values of type " + std::string(elem_name(t.elem)) + " cannot be planned",
                          g_.describe_value(value));
