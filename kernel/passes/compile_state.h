@@ -94,6 +94,13 @@ struct PlannedBuffer {
   uint64_t offset = 0;
 };
 
+// What a scheduler wants to be computed again (regie/c/recompute.h): nodes of a region in the order in which
+// they run, those that run once more several times.
+struct RepeatWish {
+  uint32_t region = 0;
+  std::vector<uint32_t> steps;
+};
+
 struct CompileState {
   CompileOptions options;
   std::shared_ptr<PluginHost> plugins;
@@ -123,6 +130,9 @@ struct CompileState {
   bool one_stream = false;                             // a device, whatever the target has
   std::vector<RegionSchedule> schedule;                // by region
   std::vector<RegionSchedule> schedule_before;  // with one stream a device, if it has several; else empty
+  uint32_t repeats_wanted = 0;                  // REGIE_RECOMPUTE_*: what schedulers are told
+  uint64_t repeats_limit = 0;                   // with REGIE_RECOMPUTE_LIMIT
+  std::vector<RepeatWish> repeats;              // what they then want
   std::vector<PlannedBuffer> buffers;
   std::vector<uint32_t> buffer_of_value;  // by value: index into buffers, REGIE_NONE
 
