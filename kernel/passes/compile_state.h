@@ -95,6 +95,13 @@ struct PlannedBuffer {
   uint64_t offset = 0;
 };
 
+// What a scheduler wants to be computed again (regie/c/recompute.h): nodes of a region in the order in which
+// they run, those that run once more several times.
+struct RepeatWish {
+  uint32_t region = 0;
+  std::vector<uint32_t> steps;
+};
+
 struct CompileState {
   CompileOptions options;
   std::shared_ptr<PluginHost> plugins;
@@ -124,6 +131,9 @@ struct CompileState {
   bool one_stream = false;                             // a device, whatever the target has
   std::vector<RegionSchedule> schedule;                // by region
   std::vector<RegionSchedule> schedule_before;  // with one stream a device, if it has several; else empty
+  uint32_t repeats_wanted = 0;                  // REGIE_RECOMPUTE_*: what schedulers are told
+  uint64_t repeats_limit = 0;                   // with REGIE_RECOMPUTE_LIMIT
+  std::vector<RepeatWish> repeats;              // what they then want
   std::vector<PlannedBuffer> buffers;
   std::vector<uint32_t> buffer_of_value;  // by value: index into buffers, REGIE_NONE
 
@@ -138,6 +148,10 @@ struct CompileState {
   // known so far is positive, 1 where nothing asks for more.
   Status bind_symbols();
   Result<int64_t> reference_value(regie_dim dim) const;
+  // The same at sizes as runs have them: at the least ones, where symbols are 1, what will be a small part of
+  // all bytes is as large as the rest. Symbols that stand for something else already, and what data decide,
+  // are as in the reference.
+  Result<int64_t> typical_value(regie_dim dim) const;
   // Do its operands or results have sizes, or lie in memory, that only the run tells? Such a node's scratch
   // and what it makes are not in the plan.
   bool is_late_node(uint32_t node) const;

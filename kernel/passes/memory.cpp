@@ -15,6 +15,7 @@
 // first iteration on.
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "model/packing_check.h"
 #include "passes/apart.h"
@@ -260,7 +261,7 @@ class Builder {
     for (int32_t i = 0; i < t.rank; ++i) laid.push_back(sdk::laid_dim(t, i));
     regie_dim count = dims.product(laid);
     // Of strings, where each one's characters lie.
-    const auto bits = t.elem == REGIE_STRING ? uint32_t{8 * sizeof(regie_str)} : elem_bits(sdk::laid_elem(t));
+    const auto bits = t.elem == REGIE_STRING ? uint32_t{8 * sizeof(regie_str)} : sdk::laid_bits(t);
     if (bits == 0)
       return unsupported("values of type " + std::string(elem_name(t.elem)) + " cannot be planned",
                          g_.describe_value(value));
@@ -332,6 +333,44 @@ Result<std::vector<uint64_t>> one_stream_bounds(CompileState& state) {
   return bounds;
 }
 
+// Sizes of buffers as the planner sees them: with symbols, typical ones, if all that lie in the space have
+// them; else those of the reference.
+std::vector<uint64_t> planned_sizes(const CompileState& state, const std::vector<uint32_t>& members) {
+  constexpr size_t kMost = 4096;  // that are settled anew, pair by pair
+  std::vector<uint64_t> reference, typical;
+  for (uint32_t i : members) reference.push_back(state.buffers[i].size);
+  if (members.size() > kMost) return reference;
+  for (uint32_t i : members) {
+    const PlannedBuffer& b = state.buffers[i];
+    const auto size = b.size_dim < 0 ? state.typical_value(b.size_dim) : static_cast<int64_t>(b.size);
+    if (!size.ok() || *size <= 0) return reference;
+    typical.push_back(static_cast<uint64_t>(*size));
+  }
+  return typical;
+}
+
+// Offsets at the reference sizes, where who lies beneath whom is as in `offsets`: as the runtime lays buffers
+// out for a shape. Gives the end of the highest.
+uint64_t settle(CompileState& state, const std::vector<uint32_t>& members,
+                const std::vector<uint64_t>& offsets) {
+  std::vector<size_t> order(members.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return offsets[a] < offsets[b]; });
+  uint64_t peak = 0;
+  for (size_t k = 0; k < order.size(); ++k) {
+    PlannedBuffer& b = state.buffers[members[order[k]]];
+    b.offset = 0;
+    for (size_t j = 0; j < k; ++j) {
+      const PlannedBuffer& beneath = state.buffers[members[order[j]]];
+      if (beneath.lower < b.upper && b.lower < beneath.upper)
+        b.offset = std::max(b.offset, beneath.offset + beneath.size);
+    }
+    b.offset = (b.offset + b.alignment - 1) / b.alignment * b.alignment;
+    peak = std::max(peak, b.offset + b.size);
+  }
+  return peak;
+}
+
 }  // namespace
 
 Status run_memory_planner(CompileState& state, const Provider<regie_memory_table>& planner,
@@ -360,6 +399,12 @@ Status run_memory_planner(CompileState& state, const Provider<regie_memory_table
       members.push_back(i);
       problem_buffers.push_back({b.lower, b.upper, b.size, REGIE_OFFSET_FREE, b.alignment, 0, 0});
     }
+    const std::vector<uint64_t> sizes = planned_sizes(state, members);
+    bool open = false;  // other sizes than those of the reference are planned for
+    for (size_t i = 0; i < members.size(); ++i) {
+      open |= sizes[i] != problem_buffers[i].size;
+      problem_buffers[i].size = sizes[i];
+    }
     record.buffers = static_cast<uint32_t>(members.size());
     regie_memory_answer answer{};
     if (!members.empty()) {
@@ -381,17 +426,19 @@ Status run_memory_planner(CompileState& state, const Provider<regie_memory_table
       for (size_t i = 0; i < members.size(); ++i) {
         PlannedBuffer& b = state.buffers[members[i]];
         b.offset = offsets[i];
-        if (b.offset % b.alignment || b.offset + b.size < b.offset || b.offset + b.size > answer.peak)
+        if (b.offset % b.alignment || b.offset + sizes[i] < b.offset || b.offset + sizes[i] > answer.peak)
           return bad_plugin("the memory planner of plug-in " + planner.manifest->name + " gave " +
                             buffer_name(state, b) + " offset " + std::to_string(b.offset) +
                             ", which is not aligned or above its own peak");
       }
+      if (open) answer.peak = settle(state, members, offsets);
       describe_peak(state, members, device.alignment, &record);
     }
     record.peak = (answer.peak + device.alignment - 1) / device.alignment *
                   device.alignment;  // as the bound counts sizes
     record.one_stream_bound = one_stream[space];
-    record.proven_optimal = members.empty() || answer.proven_optimal != 0;
+    record.proven_optimal =
+        members.empty() || (open ? record.peak == record.lower_bound : answer.proven_optimal != 0);
     state.ledger.memory.push_back(std::move(record));
   }
   return {};

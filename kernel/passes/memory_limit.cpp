@@ -5,12 +5,14 @@
 #include <map>
 
 #include "ir/structural.h"
-#include "regie/c/op_kernel.h"
+#include "passes/schedule_problem.h"
+#include "regie/c/recompute.h"
 
 namespace regie {
 
 namespace {
 
+constexpr int kWishes = 4;      // that schedulers are asked for
 constexpr int kRounds = 8;      // plans
 constexpr size_t kMost = 4096;  // values that are computed again, in all
 
@@ -22,84 +24,6 @@ struct Recompute {
   uint64_t saved = 0;
   double cost_ns = 0;
 };
-
-// Where copies go. Nodes get ids in the order in which they are recorded.
-struct Copies {
-  Edit& edit;
-  uint32_t next_node;
-};
-
-uint32_t copy_region(const Graph& g, Copies& to, uint32_t region, Status* status);
-
-// The node, its regions copied, with operands replaced by those of `inner`; the ids of its results.
-Result<std::vector<uint32_t>> copy_node(const Graph& g, Copies& to, uint32_t node,
-                                        const std::map<uint32_t, uint32_t>& inner,
-                                        const std::string& suffix) {
-  const regie_node& n = g.node(node);
-  NodeSpec spec;
-  spec.op = view(n.op);
-  spec.name = std::string(view(n.name)) + suffix;
-  for (uint32_t v : g.operands(node)) {
-    const auto it = inner.find(v);
-    spec.operands.push_back(it == inner.end() ? v : it->second);
-  }
-  for (uint32_t i = 0; i < n.attr_count; ++i) spec.attrs.push_back(AttrValue::of(n.attrs[i]));
-  Status status;
-  for (uint32_t i = 0; i < n.region_count; ++i) {
-    spec.regions.push_back(copy_region(g, to, n.regions[i], &status));
-    REGIE_TRY(status);
-  }
-  spec.result_count = n.result_count;
-  for (uint32_t v : g.results(node)) {
-    spec.omitted.push_back(v == REGIE_NONE);
-    const bool named = v != REGIE_NONE && g.value(v).name.size != 0;
-    spec.result_names.push_back(named ? std::string(view(g.value(v).name)) + suffix : std::string());
-  }
-  ++to.next_node;
-  return to.edit.node(std::move(spec));
-}
-
-uint32_t copy_region(const Graph& g, Copies& to, uint32_t region, Status* status) {
-  const regie_region& r = g.region(region);
-  std::vector<regie_type> types;
-  std::vector<std::string> names;
-  for (uint32_t i = 0; i < r.arg_count; ++i) {
-    types.push_back(g.value(r.args[i]).type);
-    names.emplace_back(view(g.value(r.args[i]).name));
-  }
-  std::vector<uint32_t> args;
-  auto opened = to.edit.open_region(view(r.name), types, names, &args);
-  if (!opened.ok()) {
-    *status = std::move(opened).status();
-    return REGIE_NONE;
-  }
-  std::map<uint32_t, uint32_t> inner;
-  for (uint32_t i = 0; i < r.arg_count; ++i) inner[r.args[i]] = args[i];
-  for (uint32_t v = 0; v < g.value_count(); ++v)
-    if (g.live_value(v) && g.is_constant(v) && g.value(v).owner == region) {
-      auto made = to.edit.constant(g.value(v).kind, g.tensor(v), view(g.value(v).name));
-      if (made.ok())
-        inner[v] = *made;
-      else
-        *status = std::move(made).status();
-    }
-  for (uint32_t n = r.first; n != REGIE_NONE && status->ok(); n = g.node(n).next) {
-    auto results = copy_node(g, to, n, inner, "");
-    if (!results.ok()) {
-      *status = std::move(results).status();
-      break;
-    }
-    for (uint32_t i = 0; i < g.node(n).result_count; ++i)
-      if (g.node(n).results[i] != REGIE_NONE) inner[g.node(n).results[i]] = (*results)[i];
-  }
-  std::vector<uint32_t> results;
-  for (uint32_t i = 0; i < r.result_count; ++i) {
-    const auto it = inner.find(r.results[i]);
-    results.push_back(it == inner.end() ? r.results[i] : it->second);
-  }
-  if (status->ok()) *status = to.edit.close_region(results);
-  return *opened;
-}
 
 // The plan as it is, with what would be computed again, step by step.
 class Profile {
@@ -201,17 +125,12 @@ class Profile {
   }
 
   bool may_repeat(uint32_t node, uint32_t storage) const {
-    const regie_node& n = g_.node(node);
-    if (is_control_flow(n) || is_copy(n) || n.control_count || n.result_count != 1) return false;
-    if (state_.ops->flags(view(n.op)) & (REGIE_OP_NONDETERMINISTIC | REGIE_OP_DYNAMIC_RESULT)) return false;
+    if (!may_run_again(state_, node)) return false;
     for (uint32_t v : g_.operands(node)) {
       if (v == REGIE_NONE) continue;
       if (state_.storage_of(v) == storage) return false;
       if (g_.value(v).kind == REGIE_VALUE_RESULT && !step_of_.count(g_.value(v).owner)) return false;
     }
-    for (uint32_t k = 0; k < n.region_count; ++k)  // only what computes scalars
-      for (uint32_t i = g_.region(n.regions[k]).first; i != REGIE_NONE; i = g_.node(i).next)
-        if (g_.node(i).region_count) return false;
     return true;
   }
 
@@ -251,16 +170,9 @@ class Profile {
   }
 
   bool cost(Recompute* r) {
-    auto shapes = NodeShapes::make(state_, r->node);
-    if (!shapes.ok()) return false;
-    const regie_engine_shapes s = shapes->get();
-    EngineInstance& engine = state_.engines[g_.node(r->node).engine];
-    regie_answer answer{};
-    if (engine.table->ask(engine.engine, &g_.view(), r->node, &s, &answer) != REGIE_OK || !answer.can) {
-      clear_plugin_failure();
-      return false;
-    }
-    r->cost_ns = std::max(answer.cost_ns, 1.0);
+    auto ns = task_cost(state_, r->node);
+    if (!ns.ok()) return false;
+    r->cost_ns = std::max(*ns, 1.0);
     return true;
   }
 
@@ -274,20 +186,12 @@ class Profile {
   uint64_t steps_ = 0;
 };
 
-Status record(CompileState& state, const Recompute& r, Copies& to) {
-  Edit& edit = to.edit;
-  const Graph& g = *state.graph;
-  REGIE_TRY(edit.begin("compute again", r.first_reader));
-  REGIE_ASSIGN(const std::vector<uint32_t> made, copy_node(g, to, r.node, {}, "_again"));
-  for (const auto& [reader, operand] : r.readers) REGIE_TRY(edit.set_operand(reader, operand, made[0]));
-  const uint32_t id = to.next_node - 1;
-  REGIE_TRY(edit.commit());
-  REGIE_TRY(edit.set_engine(id, g.node(r.node).engine, "as " + g.describe_node(r.node)));
-  REGIE_TRY(edit.set_type(made[0], g.value(r.value).type));
-  REGIE_TRY(edit.set_space(made[0], g.value(r.value).space));
+Status record(CompileState& state, const Recompute& r, Edit& edit, uint32_t* next_node) {
+  REGIE_TRY(record_copy(state, r.value, r.first_reader, r.readers, edit, next_node).status());
   char gain[96];
   std::snprintf(gain, sizeof gain, ": %llu bytes fewer at the peak, for %.1f us",
                 static_cast<unsigned long long>(r.saved), r.cost_ns / 1000);
+  const Graph& g = *state.graph;
   edit.note(r.node, "recomputed",
             g.describe_node(r.node) + " is computed again before " + g.describe_node(r.first_reader) + gain);
   return {};
@@ -315,37 +219,54 @@ Status refusal(const CompileState& state, const Attempt& best) {
 
 }  // namespace
 
-uint64_t arena_bytes(const std::vector<MemoryRecord>& spaces) {
-  uint64_t bytes = 0;
-  for (const MemoryRecord& m : spaces) bytes += m.peak;
-  return bytes;
-}
-
-Status fit_memory_limit(CompileState& state, const LimitActions& actions) {
+Status fit_memory_limit(CompileState& state, const PlanActions& actions) {
   const uint64_t limit = state.options.memory_limit;
-  Attempt best{state.ledger.memory, 0};
-  if (limit == 0 || arena_bytes(best.spaces) <= limit) return {};
-  size_t recomputed = 0;
+  const uint64_t arenas = arena_bytes(state.ledger.memory);
+  if (limit == 0 || arenas <= limit) return {};
+  const uint32_t nodes = state.graph->live_node_count();
   // Aliases that the graph came with are its own: nothing is planned anew beside them.
-  for (int round = 0; round < kRounds && !state.aliases_given; ++round) {
+  if (state.aliases_given) return refusal(state, {state.ledger.memory, 0});
+  // What runs side by side is alive side by side.
+  if (state.several_streams()) {
+    state.one_stream = true;
+    take_aliases_away(state);
+    REGIE_TRY(actions.plan_again(REGIE_RECOMPUTE_NOT));
+    state.ledger.note("schedule", "", "stream",
+                      "one stream a device: with several the plan takes " + std::to_string(arenas) +
+                          " bytes, above the memory limit");
+  }
+  // Schedulers count bytes, plans have gaps.
+  state.repeats_limit = limit;
+  for (int round = 0; round < kWishes && arena_bytes(state.ledger.memory) > limit; ++round) {
+    take_aliases_away(state);
+    REGIE_TRY(actions.plan_again(REGIE_RECOMPUTE_LIMIT));
+    if (state.repeats.empty()) break;
+    REGIE_TRY(compute_again(state, actions));
+    const uint64_t now = arena_bytes(state.ledger.memory);
+    if (now > limit) state.repeats_limit -= std::min(state.repeats_limit, now - limit);
+  }
+  if (arena_bytes(state.ledger.memory) <= limit) return {};
+  const auto recomputed = [&] { return size_t{state.graph->live_node_count() - nodes}; };
+  Attempt best{state.ledger.memory, recomputed()};
+  for (int round = 0; round < kRounds; ++round) {
     Profile profile(state);
     Edit edit(*state.graph);
-    Copies to{edit, state.graph->next_node_id()};
+    uint32_t next_node = state.graph->next_node_id();
     size_t taken = 0;
     Recompute r;
-    while (profile.peak() > limit && recomputed + taken < kMost && profile.next(limit, &r)) {
+    while (profile.peak() > limit && recomputed() + taken < kMost && profile.next(limit, &r)) {
       profile.take(r);
-      REGIE_TRY(record(state, r, to));
+      REGIE_TRY(record(state, r, edit, &next_node));
       ++taken;
       r = {};
     }
     if (taken == 0) break;
     REGIE_TRY(actions.apply(edit));
-    recomputed += taken;
-    REGIE_TRY(actions.plan_again());
+    take_aliases_away(state);
+    REGIE_TRY(actions.plan_again(REGIE_RECOMPUTE_NOT));
     const uint64_t bytes = arena_bytes(state.ledger.memory);
     if (bytes <= limit) return {};
-    if (bytes < arena_bytes(best.spaces)) best = {state.ledger.memory, recomputed};
+    if (bytes < arena_bytes(best.spaces)) best = {state.ledger.memory, recomputed()};
   }
   return refusal(state, best);
 }

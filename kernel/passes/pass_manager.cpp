@@ -13,8 +13,10 @@
 #include "ir/edit.h"
 #include "ir/verify.h"
 #include "passes/memory_limit.h"
+#include "passes/recompute.h"
 #include "passes/steps.h"
 #include "ir/structural.h"
+#include "regie/c/recompute.h"
 #include "text/text.h"
 
 namespace regie {
@@ -43,8 +45,7 @@ class Manager {
   Status run_pass_object(PassStep& step, const Provider<regie_pass_table>& p, StageRecord* record);
   Status run_rewrite_object(PassStep& step, const Provider<regie_rewrite_table>& p, StageRecord* record);
   Status run_stages(const Pipeline& pipeline, size_t first);
-  // Computes values again where the user's limit asks for it.
-  Status fit_limit(const Pipeline& pipeline);
+  bool may_repeat_by_default() const;
   Status dump(size_t index, const std::string& stage);
   void destroy(PassStep& s) {
     if (!s.object) return;
@@ -391,7 +392,9 @@ Status Manager::dump(size_t index, const std::string& stage) {
   return write_file_atomically(state_.options.dump + "/" + number + stage + ".rg", print(*state_.graph));
 }
 
-Status Manager::fit_limit(const Pipeline& pipeline) {
+Status Manager::run(const Pipeline& pipeline) {
+  state_.forced = pipeline.forced;
+  if (!state_.options.dump.empty()) REGIE_TRY(dump(0, "import"));
   size_t first = 0;
   const auto schedules = [](const PassStep& s) {
     return std::holds_alternative<Provider<regie_scheduler_table>>(s.provided);
@@ -403,46 +406,28 @@ Status Manager::fit_limit(const Pipeline& pipeline) {
   PassStep step;
   step.use = &use;
   StageRecord record;
-  record.name = "recompute";
+  record.name = use.name;
   record.operators_before = state_.graph->live_node_count();
-  LimitActions actions;
-  const auto take_aliases_away = [&] {
-    Graph& g = *state_.graph;
-    for (uint32_t v = 0; v < g.value_count(); ++v)
-      if (g.live_value(v) && g.value(v).alias_of != REGIE_NONE) g.set_alias(v, REGIE_NONE, 0);
-  };
-  actions.apply = [&](Edit& edit) -> Status {
-    REGIE_TRY(apply(edit, step, &record).status());
-    take_aliases_away();
-    return {};
-  };
-  actions.plan_again = [&] {
-    state_.ledger.memory.clear();
-    state_.schedule.clear();
-    return run_stages(pipeline, first);
-  };
-  // What runs side by side is alive side by side.
-  const uint64_t arenas = arena_bytes(state_.ledger.memory);
-  if (state_.options.memory_limit && arenas > state_.options.memory_limit && state_.several_streams() &&
-      !state_.aliases_given) {
-    state_.one_stream = true;
-    take_aliases_away();
-    REGIE_TRY(actions.plan_again());
-    state_.ledger.note("schedule", "", "stream",
-                       "one stream a device: with several the plan takes " + std::to_string(arenas) +
-                           " bytes, above the memory limit");
-  }
-  Status fitted = fit_memory_limit(state_, actions);
+  const PlanActions actions{[&](Edit& edit) { return apply(edit, step, &record).status(); },
+                            [&](uint32_t repeats_wanted) {
+                              state_.ledger.memory.clear();
+                              state_.schedule.clear();
+                              state_.repeats.clear();
+                              state_.repeats_wanted = repeats_wanted;
+                              return run_stages(pipeline, first);
+                            }};
+  state_.repeats_wanted = may_repeat_by_default() ? REGIE_RECOMPUTE_PAYS : REGIE_RECOMPUTE_NOT;
+  REGIE_TRY(run_stages(pipeline, 0));
+  if (!state_.repeats.empty()) REGIE_TRY(compute_again(state_, actions));
+  const Status fitted = fit_memory_limit(state_, actions);
   record.operators_after = state_.graph->live_node_count();
   if (record.patches) state_.ledger.stages.push_back(std::move(record));
   return fitted;
 }
 
-Status Manager::run(const Pipeline& pipeline) {
-  state_.forced = pipeline.forced;
-  if (!state_.options.dump.empty()) REGIE_TRY(dump(0, "import"));
-  REGIE_TRY(run_stages(pipeline, 0));
-  return fit_limit(pipeline);
+// With sizes that only the run tells, fewer bytes at the reference shapes may be more at others.
+bool Manager::may_repeat_by_default() const {
+  return !state_.aliases_given && state_.graph->dims().symbol_count() == 0;
 }
 
 Status Manager::run_stages(const Pipeline& pipeline, size_t first) {

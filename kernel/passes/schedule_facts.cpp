@@ -4,6 +4,7 @@
 
 #include "ir/structural.h"
 #include "passes/schedule_problem.h"
+#include "regie/formats.hpp"
 #include "regie/c/pass.h"
 
 namespace regie {
@@ -30,7 +31,13 @@ Result<double> task_cost(const CompileState& state, uint32_t node) {
   if (is_control_flow(n)) return 0.0;
   REGIE_ASSIGN(const NodeShapes shapes, NodeShapes::make(state, node));
   if (is_copy(n)) {
-    const double bytes = shapes.results().empty() ? 0 : static_cast<double>(shapes.results()[0].bytes);
+    double bytes = 0;
+    if (!shapes.results().empty() && shapes.results()[0].dims) {
+      const regie_tensor& made = shapes.results()[0];
+      bytes = static_cast<double>(made.bytes);
+      const uint32_t bits = elem_bits(made.elem);  // of the type; what lies there may be narrower
+      if (bits) bytes = bytes * sdk::laid_bits(g.value(n.results[0]).type) / bits;
+    }
     return state.target.latency_ns + bytes / state.target.bytes_per_ns;
   }
   const regie_engine_shapes s = shapes.get();

@@ -1,9 +1,11 @@
-// The host's half of regie/c/sharing.h and regie/c/scheduling.h.
+// The host's half of regie/c/sharing.h, regie/c/scheduling.h and regie/c/recompute.h.
 #include <algorithm>
 
 #include "ir/structural.h"
+#include "passes/recompute.h"
 #include "passes/schedule_problem.h"
 #include "plugins/host_interfaces.h"
+#include "regie/c/recompute.h"
 #include "regie/c/scheduling.h"
 #include "regie/c/sharing.h"
 
@@ -111,6 +113,48 @@ regie_status predict(const regie_schedule_problem* self, double ns, double one_s
   return REGIE_OK;
 }
 
+uint32_t recompute_wanted(const regie_schedule_problem* self, uint64_t* bytes) {
+  if (bytes) *bytes = 0;
+  if (!self || self != current) return REGIE_RECOMPUTE_NOT;
+  const CompileState& state = *static_cast<const ScheduleProblem*>(self->state)->state;
+  if (bytes && state.repeats_wanted == REGIE_RECOMPUTE_LIMIT) *bytes = state.repeats_limit;
+  return state.repeats_wanted;
+}
+
+uint32_t may_repeat(const regie_schedule_problem* self, uint32_t task) {
+  const ScheduleProblem* p = problem_of(self, task);
+  return p && may_run_again(*p->state, (*p->nodes)[task]) ? 1 : 0;
+}
+
+regie_status repeat(const regie_schedule_problem* self, const uint32_t* steps, uint32_t count) {
+  if (!self || self != current || (count && !steps)) return fail_on_this_thread(not_there());
+  auto& p = *static_cast<ScheduleProblem*>(self->state);
+  CompileState& state = *p.state;
+  const auto wrong = [](const char* why) {
+    return fail_on_this_thread(bad_plugin("the scheduler wants values computed again " + std::string(why)));
+  };
+  if (state.repeats_wanted == REGIE_RECOMPUTE_NOT) return wrong("when nobody asked for it");
+  RepeatWish wish{p.region, {}};
+  std::vector<uint8_t> done(p.nodes->size(), 0);
+  size_t left = done.size();
+  for (uint32_t k = 0; k < count; ++k) {
+    if (steps[k] >= done.size()) return wrong("by a task that is not there");
+    for (uint32_t before : (*p.after)[steps[k]])
+      if (!done[before]) return wrong("before what they need");
+    const uint32_t node = (*p.nodes)[steps[k]];
+    if (done[steps[k]] && !may_run_again(state, node)) return wrong("that may not be");
+    left -= !done[steps[k]];
+    done[steps[k]] = 1;
+    wish.steps.push_back(node);
+  }
+  if (left) return wrong("and leaves out tasks");
+  state.repeats.push_back(std::move(wish));
+  return REGIE_OK;
+}
+
+constexpr regie_host_recompute kRecompute = {sizeof(regie_host_recompute), 0, recompute_wanted, may_repeat,
+                                             repeat};
+
 constexpr regie_host_scheduling kScheduling = {sizeof(regie_host_scheduling), 0, idle, note, predict};
 
 constexpr regie_host_sharing kSharing = {sizeof(regie_host_sharing), 0, alias_kind, scratch_bytes,
@@ -122,6 +166,7 @@ SharingCall::SharingCall(const regie_schedule_problem& problem) {
   static const bool offered = [] {
     offer_host_interface(REGIE_HOST_SHARING_ID, &kSharing);
     offer_host_interface(REGIE_HOST_SCHEDULING_ID, &kScheduling);
+    offer_host_interface(REGIE_HOST_RECOMPUTE_ID, &kRecompute);
     return true;
   }();
   (void)offered;

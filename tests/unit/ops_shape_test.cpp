@@ -169,6 +169,39 @@ TEST_F(OpsShape, BroadcastOfUnboundedSymbols) {
 }
 
 // The expressions hold at other sizes than those that the formulas were made for.
+// A map that was halved and is doubled again has the least even size that is no less; the sum with what was
+// there before has that size, at every size that does not fail.
+TEST_F(OpsShape, WhatIsRoundedUpIsTheGreaterOne) {
+  const regie_dim h = dims.symbol("H", 0, 1 << 20);
+  const auto at = [&](regie_dim d, int64_t size) {
+    std::vector<std::optional<int64_t>> values(dims.symbol_count(), int64_t{1});
+    values[*dims.symbol_index(h)] = size;
+    return dims.evaluate(d, values).value();
+  };
+  const auto multiple = [&](int64_t k, int64_t of) {
+    return dims.mul(dims.op(REGIE_DIM_CEILDIV, h, k * of), k);
+  };
+  for (int64_t k : {2, 3, 4, 8})
+    for (int64_t of : {1, 2, 4, 16}) {
+      const regie_dim x = dims.op(REGIE_DIM_CEILDIV, h, of), y = multiple(k, of);
+      for (const auto& [a, b] : {std::pair(x, y), std::pair(y, x)}) {
+        const Inferred sum = infer("Add", {}, {f32({n, a}), f32({n, b})});
+        ASSERT_TRUE(sum.ok()) << sum.message;
+        EXPECT_EQ(sum.results[0].dims[1], y) << k << " " << of << ": " << dims.print(sum.results[0].dims[1]);
+        for (int64_t size = 0; size < 200; ++size) {
+          const int64_t p = at(a, size), q = at(b, size);
+          if (p != q && p != 1 && q != 1) continue;  // ONNX's rule: these cannot be added
+          EXPECT_EQ(at(sum.results[0].dims[1], size), p == 1 ? q : p) << size;
+        }
+      }
+    }
+  // Not the least multiple: which one is greater depends on the size.
+  const regie_dim below = dims.mul(dims.op(REGIE_DIM_FLOORDIV, h, 2), 2);
+  const Inferred sum = infer("Add", {}, {f32({h}), f32({below})});
+  ASSERT_TRUE(sum.ok()) << sum.message;
+  EXPECT_NE(sum.results[0].dims[0], below);
+}
+
 TEST_F(OpsShape, RandomBindingsAgreeWithConcreteShapes) {
   struct Node {
     const char* op;

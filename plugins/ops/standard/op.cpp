@@ -202,6 +202,14 @@ bool Infer::agree(regie_dim a, regie_dim b) const {
   return a < 0 || b >= 0 || b == REGIE_DIM_UNKNOWN || dims.fix(b, a);
 }
 
+bool Infer::is_multiple_above(regie_dim y, regie_dim x) const {
+  if (x >= 0 || y >= 0 || x == REGIE_DIM_UNKNOWN || y == REGIE_DIM_UNKNOWN || !surely_at_least(x, 0))
+    return false;
+  for (int64_t k : {2, 3, 4, 5, 6, 8, 16, 32})
+    if (dims.mul(dims.ceildiv(x, k), k) == y) return true;
+  return false;
+}
+
 Shape Infer::broadcast(std::span<const regie_dim> a, std::span<const regie_dim> b) const {
   if (a.size() < b.size()) std::swap(a, b);
   Shape result(a.begin(), a.end());
@@ -217,6 +225,11 @@ Shape Infer::broadcast(std::span<const regie_dim> a, std::span<const regie_dim> 
     } else if (y >= 0 || (x < 0 && surely_differ(y, 1))) {
       to = y;  // x is y, or 1
     } else if (x >= 0 || surely_differ(x, 1)) {
+      to = x;
+    } else if (is_multiple_above(y, x)) {
+      // As where a map that was halved is doubled again: 0 with 0, never 1, and no less.
+      to = y;
+    } else if (is_multiple_above(x, y)) {
       to = x;
     } else if (surely_at_least(x, 1) && surely_at_least(y, 1)) {
       to = dims.max(x, y);

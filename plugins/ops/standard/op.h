@@ -119,6 +119,8 @@ class Infer {
   bool surely_differ(regie_dim a, regie_dim b) const;
   // States that these are equal: a symbol is fixed to the number that it must be. False if they cannot be.
   bool agree(regie_dim a, regie_dim b) const;
+  // Is y, whatever the symbols are, the least multiple of some k >= 2 that is no less than x?
+  bool is_multiple_above(regie_dim y, regie_dim x) const;
   Shape broadcast(std::span<const regie_dim> a, std::span<const regie_dim> b) const;
   int64_t axis(int64_t axis, int64_t rank) const {
     return normal_axis(std::string(op) + ": axis", axis, rank);

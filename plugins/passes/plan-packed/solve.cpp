@@ -101,7 +101,7 @@ class Solver {
       for (size_t by : {kLife, kArea, kSize})
         for (bool backwards : {false, true})
           if (!done() && spend(16 * n)) {
-            if (auto settled = pack_heavy(share, by, kMostHeavy, UINT64_MAX))
+            if (auto settled = pack_heavy(share, by, kMostHeavy))
               offer(plan_by_time(p_, std::move(*settled), Tie::kLongest, backwards));
           }
     for (const Order& order : orders_)
@@ -116,7 +116,7 @@ class Solver {
   void plan_many() {
     const uint64_t n = p_.items.size();
     if (!spend(64 * n)) visits_ = 0;
-    auto settled = pack_heavy(0.9, kLife, kMostHeavy, UINT64_MAX);
+    auto settled = pack_heavy(0.9, kLife, kMostHeavy);
     if (settled)
       offer(plan_by_time(p_, std::move(*settled), Tie::kLongest, true));
     else
@@ -147,8 +147,10 @@ class Solver {
   }
 
   // The few items that make up most of all bytes times steps, packed by themselves, densely; all others can
-  // be walked around them. Nothing if those few, at most `most`, take more looks than they are given.
-  std::optional<Offsets> pack_heavy(double share, size_t by, size_t most, uint64_t looks) {
+  // be walked around them. Nothing if those few, at most `most`, take more looks than they are given. Those
+  // that are given are taken off what may be spent; without, few are taken and none off.
+  std::optional<Offsets> pack_heavy(double share, size_t by, size_t most,
+                                    std::optional<uint64_t> looks = std::nullopt) {
     double all = 0, heavy = 0;
     size_t count = 0;
     for (uint32_t i : orders_[kArea]) all += area(i);
@@ -164,10 +166,11 @@ class Solver {
     Order order;
     for (uint32_t i : orders_[by])
       if (chosen[i]) order.push_back(i);
-    const uint64_t given = std::min<uint64_t>(looks, 2000 * order.size() + 1000);
+    const uint64_t enough = 2000 * order.size() + 1000;
+    const uint64_t given = std::min<uint64_t>(looks.value_or(enough), enough);
     uint64_t left = given;
     auto settled = plan_lowest_first(p_, order, &left);
-    if (looks != UINT64_MAX) visits_ -= std::min(visits_, (given - left) * kLook);
+    if (looks) visits_ -= std::min(visits_, (given - left) * kLook);
     if (!settled) return std::nullopt;
     for (uint32_t i = 0; i < p_.items.size(); ++i)
       if (!chosen[i]) (*settled)[i] = p_.items[i].fixed;

@@ -4,6 +4,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "regie/formats.hpp"
 #include "regie/graph_view.hpp"
 
 namespace order {
@@ -16,7 +17,7 @@ constexpr int64_t kAlignment = 64;  // as arenas are laid out
 constexpr int64_t kMost = int64_t{1} << 40;
 
 int64_t bytes_of(const Dims& dims, const regie_type& type) {
-  const int64_t bits = elem_bits(type.elem);
+  const int64_t bits = laid_bits(type);
   if (bits == 0 || type.rank < 0) return 0;
   const int64_t count = std::clamp<int64_t>(dims.range(dims.product(dims_of(type))).first, 0, kMost);
   return (count * bits + 8 * kAlignment - 1) / (8 * kAlignment) * kAlignment;
@@ -53,6 +54,7 @@ class Model {
       for (uint32_t v : results_of(node(t))) touch(v, t);
       for (uint32_t v : operands_of(node(t))) touch(v, t);
     }
+    made_.again = makers();
     if (sharing_)
       for (uint32_t t = 0; t < problem_.task_count; ++t) overwrites(t);
     return std::move(made_);
@@ -85,6 +87,30 @@ class Model {
     Bytes& b = made_.bytes[at->second];
     if (b.touched_by.empty() || b.touched_by.back() != task) b.touched_by.push_back(task);
     b.kept |= is_region_result(g_.value(value));
+  }
+
+  // By bytes: the task that makes all of them. None where several values lie on them, by views or in place,
+  // or where the task reads what is written over, or has views, later on.
+  std::vector<uint32_t> makers() const {
+    std::vector<uint32_t> maker(made_.bytes.size(), Region::kNoTask), on(made_.bytes.size(), 0);
+    std::vector<uint8_t> base(g_.value_count(), 0);
+    for (uint32_t t = 0; t < problem_.task_count; ++t)
+      for (uint32_t v : results_of(node(t))) {
+        if (v == REGIE_NONE) continue;
+        if (g_.value(v).alias_of != REGIE_NONE) base[g_.value(v).alias_of] = 1;
+        const auto at = index_.find(root_of(g_, v));
+        if (at == index_.end()) continue;
+        ++on[at->second];
+        maker[at->second] = t;
+      }
+    const auto steady = [&](uint32_t task) {
+      const auto operands = operands_of(node(task));
+      return std::none_of(operands.begin(), operands.end(),
+                          [&](uint32_t v) { return v != REGIE_NONE && base[v]; });
+    };
+    for (uint32_t b = 0; b < maker.size(); ++b)
+      if (maker[b] != Region::kNoTask && (on[b] != 1 || !steady(maker[b]))) maker[b] = Region::kNoTask;
+    return maker;
   }
 
   // Operands that results of the task may be written over, if nobody reads them later.
@@ -164,6 +190,16 @@ Region memory_model(const regie_schedule_problem& problem, const regie_host* hos
                     const regie_host_sharing* sharing, bool rooms) {
   if (problem.task_count == 0) return {};
   return Model(problem, host, sharing, rooms).make();
+}
+
+void add_repeats(const regie_schedule_problem& problem, const regie_host_recompute& host, Region* region) {
+  for (uint32_t t = 0; t < problem.task_count; ++t)
+    region->cost.push_back(std::max(problem.tasks[t].cost_ns, 1.0));
+  for (uint32_t& maker : region->again) {
+    if (maker == Region::kNoTask) continue;
+    const bool known = problem.tasks[maker].cost_ns > 0;
+    if (!known || !host.may_repeat(&problem, maker)) maker = Region::kNoTask;
+  }
 }
 
 }  // namespace order

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "region.h"
+#include "regie/c/recompute.h"
 #include "regie/c/scheduler.h"
 #include "regie/c/sharing.h"
 #include "regie/graph_view.hpp"
@@ -19,5 +20,9 @@ uint32_t root_of(const regie::sdk::GraphView& graph, uint32_t value);
 // counts. Throws Failure for tasks that are not in a valid order.
 Region memory_model(const regie_schedule_problem& problem, const regie_host* host,
                     const regie_host_sharing* sharing, bool rooms);
+
+// Fills `cost` of the model of `problem`, and leaves in `again` what the host lets run once more and the
+// engine knows the time of.
+void add_repeats(const regie_schedule_problem& problem, const regie_host_recompute& host, Region* region);
 
 }  // namespace order

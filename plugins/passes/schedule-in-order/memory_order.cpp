@@ -21,7 +21,7 @@ class Orderer {
   Order run() {
     best_.resize(count_);
     std::iota(best_.begin(), best_.end(), 0);
-    const int64_t least = least_peak();
+    const int64_t least = least_peak(region_, replay_);
     measure();
     if (peak_ > least) {
       const Order deep = deepest_first();
@@ -52,20 +52,6 @@ class Orderer {
   struct Stretch {
     size_t begin, end;
   };
-
-  // What is alive in any order while a task runs.
-  int64_t least_peak() const {
-    int64_t least = 0;
-    for (uint32_t t = 0; t < count_; ++t) {
-      int64_t bytes = region_.room[t], saved = 0;
-      for (uint32_t b : replay_.touches()[t]) bytes += region_.bytes[b].size;
-      uint32_t made = UINT32_MAX;
-      for (const Overwrite& o : replay_.overwrites()[t])
-        if (std::exchange(made, o.made) != o.made) saved += region_.bytes[o.made].size;
-      least = std::max(least, bytes - saved);
-    }
-    return least;
-  }
 
   // What became ready last runs first: one branch is finished before the next is begun.
   Order deepest_first() const {
@@ -135,41 +121,9 @@ class Orderer {
     }
   }
 
-  // The tasks of a stretch as a region of their own.
-  Region part_of(const Stretch& s) const {
-    std::vector<uint32_t> local(count_, UINT32_MAX);
-    for (size_t k = s.begin; k < s.end; ++k) local[best_[k]] = static_cast<uint32_t>(k - s.begin);
-    std::vector<size_t> place(count_);
-    for (size_t k = 0; k < count_; ++k) place[best_[k]] = k;
-    Region part;
-    std::vector<uint32_t> of_bytes(region_.bytes.size(), UINT32_MAX);
-    for (size_t k = s.begin; k < s.end; ++k) {
-      const uint32_t t = best_[k];
-      part.room.push_back(region_.room[t]);
-      part.after.emplace_back();
-      for (uint32_t a : region_.after[t])
-        if (local[a] != UINT32_MAX) part.after.back().push_back(local[a]);
-      for (uint32_t b : replay_.touches()[t]) {
-        if (of_bytes[b] != UINT32_MAX) continue;
-        of_bytes[b] = static_cast<uint32_t>(part.bytes.size());
-        const Bytes& whole = region_.bytes[b];
-        Bytes bytes{whole.size, {}, whole.begun, whole.kept};
-        for (uint32_t other : whole.touched_by)
-          if (local[other] != UINT32_MAX)
-            bytes.touched_by.push_back(local[other]);
-          else
-            (place[other] < s.begin ? bytes.begun : bytes.kept) = true;
-        part.bytes.push_back(std::move(bytes));
-      }
-      for (const Overwrite& o : replay_.overwrites()[t])
-        part.overwrites.push_back({local[t], of_bytes[o.made], of_bytes[o.over]});
-    }
-    return part;
-  }
-
   // Brings the stretch below the peak of the whole, and further down if that is easily had.
   void improve(const Stretch& s, int64_t least) {
-    const Region part = part_of(s);
+    const Region part = part_of(region_, replay_, best_, s.begin, s.end);
     const int64_t live = s.begin == 0 ? 0 : moments_[s.begin - 1].after;
     int64_t limit = 0;
     for (size_t k = s.begin; k < s.end; ++k) limit = std::max(limit, moments_[k].during);

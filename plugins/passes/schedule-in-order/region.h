@@ -28,7 +28,12 @@ struct Region {
   std::vector<int64_t> room;                 // by task: bytes that are alive only while it runs
   std::vector<Bytes> bytes;
   std::vector<Overwrite> overwrites;  // of one task: those to be preferred first
+  // By bytes, or empty: the task that makes all of them from its operands, if it may run once more; else
+  // kNoTask.
+  std::vector<uint32_t> again;
+  std::vector<double> cost;  // by task, or empty: what a run takes
 
+  static constexpr uint32_t kNoTask = UINT32_MAX;
   size_t count() const { return after.size(); }
 };
 
@@ -56,5 +61,11 @@ class Replay {
   std::vector<std::vector<uint32_t>> touches_;      // by task: indices of bytes
   std::vector<std::vector<Overwrite>> overwrites_;  // by task
 };
+
+// A peak below which no order is: what is alive while one of the tasks runs, whatever else is not.
+int64_t least_peak(const Region& region, const Replay& replay);
+
+// The tasks at the places [begin, end) of an order as a region of their own, numbered by their places.
+Region part_of(const Region& region, const Replay& replay, const Order& order, size_t begin, size_t end);
 
 }  // namespace order

@@ -1,11 +1,13 @@
 // schedule-in-order and schedule-for-memory: one stream a device, tasks in program order or in one that keeps
 // fewer bytes alive, and only the events that nothing else implies.
 #include <algorithm>
+#include <charconv>
 #include <string>
 #include <vector>
 
 #include "memory_model.h"
 #include "memory_order.h"
+#include "recompute.h"
 #include "regie/c/scheduler.h"
 #include "regie/graph_view.hpp"
 #include "regie/pass.hpp"
@@ -28,6 +30,14 @@ constexpr regie_option_info kOptions[] = {
     {lit("budget"), lit("16000000"),
      lit("steps that the search for an order may take: about a quarter of a second")},
     kOverwrite,
+    {lit("recompute"), lit("0.025"),
+     lit("share of the predicted time of all tasks that computing values again may add, where that lowers "
+         "the "
+         "peak; 0: none, but for a memory limit")},
+    {lit("recompute-worth"), lit("2"),
+     lit("a share of the time is given only for a share of the peak that is so many times as large")},
+    {lit("recompute-budget"), lit("16000000"),
+     lit("steps that the search for what to compute again may take")},
 };
 
 enum Scheduler : uint32_t { kInOrder, kForMemory };
@@ -134,6 +144,61 @@ const regie_host_sharing* sharing_of(const regie_host* host) {
   return s && s->struct_size >= sizeof(regie_host_sharing) ? s : nullptr;
 }
 
+const regie_host_recompute* recompute_of(const regie_host* host) {
+  const auto* r =
+      static_cast<const regie_host_recompute*>(host->find ? host->find(REGIE_HOST_RECOMPUTE_ID) : nullptr);
+  return r && r->struct_size >= sizeof(regie_host_recompute) ? r : nullptr;
+}
+
+uint64_t natural(const Config& config, const char* name, int64_t otherwise) {
+  const int64_t number = config.integer(name, otherwise);
+  if (number < 0)
+    throw Failure(REGIE_INVALID_INPUT, "option '" + std::string(name) + "' must not be negative");
+  return static_cast<uint64_t>(number);
+}
+
+double share(const Config& config, const char* name, double otherwise) {
+  const auto text = config.find(name);
+  if (!text) return otherwise;
+  double number = -1;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+  if (error == std::errc() && end == text->data() + text->size() && number >= 0 && number <= 1e6)
+    return number;
+  throw Failure(
+      REGIE_INVALID_INPUT,
+      "option '" + std::string(name) + "' must be a number of at least 0, not '" + std::string(*text) + "'");
+}
+
+// Asks the host to have values computed again, if that is wanted and something comes of it.
+void ask_for_repeats(const regie_schedule_problem& problem, const regie_host_recompute& host,
+                     const Config& config, const order::Order& order, order::Region* region) {
+  uint64_t bytes = 0;
+  const uint32_t wanted = host.wanted(&problem, &bytes);
+  order::RecomputeGoal goal;
+  for (uint32_t t = 0; t < problem.task_count; ++t) goal.total += std::max(problem.tasks[t].cost_ns, 1.0);
+  goal.cost = share(config, "recompute", 0.025) * goal.total;
+  goal.worth = share(config, "recompute-worth", 2);
+  const uint64_t budget = natural(config, "recompute-budget", 16'000'000);
+  if (wanted == REGIE_RECOMPUTE_NOT || (wanted == REGIE_RECOMPUTE_PAYS && goal.cost <= 0)) return;
+  order::add_repeats(problem, host, region);
+  order::Recomputed made;
+  if (wanted == REGIE_RECOMPUTE_PAYS) {
+    made = order::recompute(*region, order, goal, budget);
+  } else {
+    // Little time first: what costs more is looked for only if it takes more.
+    goal.bytes = static_cast<int64_t>(std::min<uint64_t>(bytes, INT64_MAX / 2));
+    goal.worth = 0;
+    for (double most : {0.01, 0.04, 0.16, 0.64, 2.56, 10.24}) {
+      goal.cost = most * goal.total;
+      order::Recomputed more = order::recompute(*region, order, goal, budget);
+      if (made.steps.empty() || more.peak < made.peak) made = std::move(more);
+      if (made.peak <= goal.bytes) break;
+    }
+  }
+  if (made.cost > 0)
+    check(host.repeat(&problem, made.steps.data(), static_cast<uint32_t>(made.steps.size())));
+}
+
 regie_status schedule(uint32_t index, const regie_host* host, const regie_config* options,
                       const regie_schedule_problem* problem) {
   return guard(host, [&] {
@@ -147,9 +212,9 @@ regie_status schedule(uint32_t index, const regie_host* host, const regie_config
     if (choose || overwrite) region = order::memory_model(*problem, host, sharing, choose);
     if (!overwrite) region.overwrites.clear();
     if (choose) {
-      const int64_t budget = config.integer("budget", 16'000'000);
-      if (budget < 0) throw Failure(REGIE_INVALID_INPUT, "option 'budget' must not be negative");
-      order = order::for_memory(region, static_cast<uint64_t>(budget));
+      const regie_host_recompute* again = recompute_of(host);
+      order = order::for_memory(region, natural(config, "budget", 16'000'000));
+      if (again) ask_for_repeats(*problem, *again, config, order, &region);
     }
     std::vector<order::Overwrite> written;
     if (!region.overwrites.empty()) order::Replay(region).run(order, 0, &written);

@@ -28,7 +28,7 @@ class Prediction {
   }
 
   double run() {
-    for (uint32_t t : s_.order) hand_over(t);
+    for (uint32_t k = 0; k < s_.order.size(); ++k) hand_over(k);
     while (step()) {
     }
     double end = host_;
@@ -44,11 +44,13 @@ class Prediction {
     bool used = false;
   };
 
-  void hand_over(uint32_t t) {
+  void hand_over(uint32_t place) {
+    const uint32_t t = s_.order[place];
     const Task& task = n_.tasks[t];
     const Device& d = n_.devices[task.device];
     if (task.barrier) {
-      for (uint32_t k = 0; s_.order[k] != t; ++k) host_wait(s_.order[k]);
+      // For those before the last barrier that one has waited.
+      for (; waited_for_ < place; ++waited_for_) host_wait(s_.order[waited_for_]);
     } else {
       for (uint32_t w : waits_[t])
         if (d.host || n_.tasks[w].device != task.device) host_wait(w);
@@ -114,6 +116,7 @@ class Prediction {
   std::vector<std::vector<double>> free_;  // by unit: when each of what it has is free
   std::map<std::pair<uint32_t, uint32_t>, Line> lines_;
   double host_ = 0;
+  uint32_t waited_for_ = 0;  // so many tasks of the order, at a barrier
 };
 
 }  // namespace

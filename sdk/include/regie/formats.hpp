@@ -8,6 +8,7 @@
 #include <string>
 
 #include "regie/c/view.h"
+#include "regie/type_view.hpp"
 
 namespace regie::sdk {
 
@@ -24,6 +25,8 @@ constexpr bool half_elements(regie_format f) {
 constexpr regie_elem laid_elem(const regie_type& t) {
   return half_elements(t.format) ? static_cast<regie_elem>(REGIE_F16) : t.elem;
 }
+// Of one element in memory, in bits: what everything that counts a value's bytes goes by. 0: not known.
+constexpr uint32_t laid_bits(const regie_type& t) { return elem_bits(laid_elem(t)); }
 
 // Of a tensor in blocks of channels the size of dimension `axis` as it lies: a last block that channels do not fill is
 // filled up. Dimensions that are expressions are given as they are: such a tensor lies in whole blocks.
