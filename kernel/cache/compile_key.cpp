@@ -129,13 +129,13 @@ class Builder {
   }
 
   Status add_rules() {
-    std::vector<std::string> lists;
+    std::vector<std::pair<std::string, std::string>> lists;  // and where they stand
     for (const Stage& stage : pipeline_.stages)
       for (const PassUse& use : stage.passes)
-        if (use.name == RulePass::kName) lists.push_back(RulePass::rules_of(r_.options, use));
+        if (use.name == RulePass::kName) lists.emplace_back(RulePass::rules_of(r_.options, use), use.where);
     std::set<std::string> seen;
-    for (const std::string& list : lists) {
-      REGIE_ASSIGN(auto paths, RulePass::paths(*r_.plugins, list, pipeline_.name));
+    for (const auto& [list, where] : lists) {
+      REGIE_ASSIGN(auto paths, RulePass::paths(*r_.plugins, list, where));
       for (const std::string& path : paths)
         if (seen.insert(path).second) REGIE_TRY(add_file("rules", base_name(path), path));
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include "base/hash.h"
 
@@ -117,15 +118,36 @@ std::string CacheKey::digest() const {
 std::vector<std::string> differences(const CacheKey& here, const CacheKey& there) {
   std::vector<std::string> out;
   std::vector<KeyPart> seen;
+  // Another pipeline or target brings plug-ins and rules along: what only one side has is listed in one line.
+  std::map<std::string, std::vector<std::string>> only_here, only_there;
   auto compare = [&](const KeyPart& part) {
     const KeyPart what{part.kind, part.name, {}};
     if (std::find(seen.begin(), seen.end(), what) != seen.end()) return;
     seen.push_back(what);
     const auto a = values_of(here, part), b = values_of(there, part);
-    if (a != b) out.push_back(sentence(part, a, b));
+    if (a == b) return;
+    const std::string kind = part.kind == "version" ? "plug-in" : part.kind;
+    if ((kind == "plug-in" || kind == "rules") && (a.empty() || b.empty())) {
+      std::vector<std::string>& names =
+          (a.empty() ? only_there : only_here)[std::string(text_of(kind).title)];
+      if (std::find(names.begin(), names.end(), part.name) == names.end()) names.push_back(part.name);
+      return;
+    }
+    out.push_back(sentence(part, a, b));
   };
   for (const KeyPart& p : here.parts()) compare(p);
   for (const KeyPart& p : there.parts()) compare(p);
+  auto add = [&](const auto& lists, const char* where) {
+    for (const auto& [title, names] : lists) {
+      std::string text = names.size() == 1
+                             ? title + " " + names[0] + ": only " + where
+                             : std::to_string(names.size()) + " " + title + "s only " + where + ": ";
+      for (size_t i = 0; names.size() > 1 && i < names.size(); ++i) text += (i ? ", " : "") + names[i];
+      out.push_back(std::move(text));
+    }
+  };
+  add(only_here, "here");
+  add(only_there, "there");
   if (out.empty() && !(here == there)) out.emplace_back("the order of the options");
   return out;
 }

@@ -3,9 +3,11 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 
 #include "cli/bench_shapes.h"
 #include "cli/command.h"
+#include "cli/device_times.h"
 #include "cli/json.h"
 #include "cli/memory_use.h"
 #include "cli/opened.h"
@@ -37,6 +39,7 @@ struct Figures {
   uint64_t warm_ups = 0, profiled = 0;
   std::vector<double> samples;  // ms
   TimeShares shares;
+  DeviceSummaries devices;
   bool other_plan = false;  // the run took one whose tasks nobody can name
   uint64_t peak_bytes = 0;
   uint32_t threads = 0;  // 0: as the model was compiled for
@@ -77,7 +80,11 @@ regie_status measure(Opened& opened, const Plan& plan, Figures* f) {
     seconds += ms / 1000;
     const regie_task_time* times = nullptr;
     const size_t count = regie_context_task_times(opened.context.get(), &times);
-    f->shares.add(tasks, times, count);
+    const auto streams = read_device_times(regie_context_device_times(opened.context.get()));
+    std::set<uint32_t> simulated;
+    for (const StreamTimes& stream : streams) simulated.insert(stream.device);
+    f->shares.add(tasks, times, count, simulated);
+    f->devices.add(tasks, {times, times + count}, streams);
   }
   f->other_plan =
       !f->shares.all.calls && Json::parse(regie_context_statistics(opened.context.get())).contains("plan");
@@ -104,6 +111,9 @@ Json to_json(const std::string& path, const Opened& opened, const Figures& f, co
   j["first_inference_ms"] = f.first_ms;
   j["warm_up_iterations"] = f.warm_ups;
   j["iterations"] = s.count;
+  j["clock"] =
+      f.devices.empty() ? "of this computer" : "of this computer, which simulates; but for `simulated`";
+  if (!f.devices.empty()) j["simulated"] = f.devices.json(static_cast<double>(f.profiled));
   j["throughput_per_s"] = static_cast<double>(s.count) / f.wall_s;
   j["latency_ms"] = {{"min", s.min}, {"max", s.max}, {"mean", s.mean}, {"median", s.median},
                      {"p90", s.p90}, {"p95", s.p95}, {"p99", s.p99}};
@@ -130,11 +140,23 @@ void print(const std::string& path, const Opened& opened, const Figures& f, cons
   std::fputs(sizes.c_str(), stdout);
   std::printf("%-10s %.2f ms, session %.2f ms, first inference %.2f ms\n",
               opened.compiled ? "compile" : "load", opened.model_ms, opened.session_ms, f.first_ms);
+  bool simulates = false;
+  for (const auto& [device, ns] : f.devices.run_ns(static_cast<double>(f.profiled))) {
+    if (ns <= 0) continue;
+    simulates = true;
+    std::printf("simulated  %s a run on %s, by its own clock: %.2f runs a second; regie profile says more\n",
+                time_text(ns / 1e6).c_str(), device.c_str(), 1e9 / ns);
+  }
+  if (simulates)
+    std::printf(
+        "The times below are of this computer, which simulates: they say nothing about the device.\n");
   std::printf("throughput %.2f runs a second (%zu runs in %.2f s, after %llu to warm up)\n",
               static_cast<double>(s.count) / f.wall_s, s.count, f.wall_s,
               static_cast<unsigned long long>(f.warm_ups));
-  std::printf("latency    min %.4f ms, max %.4f, mean %.4f, median %.4f, p90 %.4f, p95 %.4f, p99 %.4f\n",
-              s.min, s.max, s.mean, s.median, s.p90, s.p95, s.p99);
+  std::printf("latency    min %s, max %s, mean %s, median %s, p90 %s, p95 %s, p99 %s\n",
+              time_text(s.min).c_str(), time_text(s.max).c_str(), time_text(s.mean).c_str(),
+              time_text(s.median).c_str(), time_text(s.p90).c_str(), time_text(s.p95).c_str(),
+              time_text(s.p99).c_str());
   std::printf("memory     %.1f MiB resident at most%s\n", static_cast<double>(f.peak_bytes) / 1048576,
               opened.compiled ? ", the compile included" : "");
   if (f.other_plan) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "cli/device_times.h"
 #include "cli/inputs.h"
 #include "cli/json.h"
 #include "cli/memory_use.h"
@@ -30,6 +31,8 @@ struct Measured {
   std::string plan;       // of a model with several
   std::string refused;    // why the model does not take it; nothing was measured then
   Summary summary;
+  bool clock = false;                                     // some device has one of its own
+  std::vector<std::pair<std::string, double>> simulated;  // and a run takes so many ns by it
 };
 
 struct Inputs {
@@ -71,6 +74,8 @@ Json to_json(const std::string& path, Opened& opened, const std::vector<Measured
     one["latency_ms"] = {{"min", m.summary.min},       {"max", m.summary.max}, {"mean", m.summary.mean},
                          {"median", m.summary.median}, {"p90", m.summary.p90}, {"p99", m.summary.p99}};
     one["coefficient_of_variation"] = m.summary.variation;
+    for (const auto& [device, ns] : m.simulated)
+      one["simulated"].push_back({{"device", device}, {"run_us", ns / 1e3}});
     j["shapes"].push_back(std::move(one));
   }
   return j;
@@ -97,6 +102,13 @@ void print(const std::string& path, Opened& opened, const std::vector<Measured>&
                 m.first_ms, m.summary.median, m.summary.p99, to_text(m.shape).c_str(),
                 m.plan.empty() ? "" : " -> ", m.plan.c_str());
   }
+  for (const Measured& m : list)
+    for (const auto& [device, ns] : m.simulated)
+      std::printf("simulated  %s a run on %s, by its own clock: %s\n", time_text(ns / 1e6).c_str(),
+                  device.c_str(), to_text(m.shape).c_str());
+  if (std::any_of(list.begin(), list.end(), [](const Measured& m) { return m.clock; }))
+    std::printf(
+        "The other times are of this computer, which simulates: they say nothing about the device.\n");
   for (const Measured& m : list)
     if (!m.refused.empty())
       std::printf("%9llu refused: %s\n", static_cast<unsigned long long>(m.requests), m.refused.c_str());
@@ -149,6 +161,7 @@ int bench_shapes(const std::string& path, Opened& opened, const std::vector<Requ
   std::vector<regie_tensor> outputs(regie_model_output_count(opened.model.get()));
   ShowProgress progress;
   const uint64_t compiles = compiles_so_far();
+  const Tasks tasks = read_tasks(opened.model.get());
   auto run = [&](size_t i, double* ms) {
     for (regie_tensor& t : outputs) t = {};
     const auto start = Clock::now();
@@ -164,7 +177,7 @@ int bench_shapes(const std::string& path, Opened& opened, const std::vector<Requ
       auto made = make_inputs(opened.model.get(), shape, values, plan.seed);
       if (!made.ok()) return report(std::move(made).status().set_where(path));
       inputs.push_back(std::move(made).value());
-      list.push_back({shape, 0, 0, 0, {}, {}, {}});
+      list.emplace_back().shape = shape;
     }
     Measured& m = list[it->second];
     ++m.requests;
@@ -200,6 +213,13 @@ int bench_shapes(const std::string& path, Opened& opened, const std::vector<Requ
       samples.push_back(ms);
     }
     list[i].summary = summarise(std::move(samples));
+    if (regie_status s = regie_context_set_profiling(opened.context.get(), 1)) return report_api(s);
+    if (regie_status s = run(i, &ms)) return report_api(s);
+    const auto streams = read_device_times(regie_context_device_times(opened.context.get()));
+    for (const auto& [device, e] : extents(streams))
+      list[i].simulated.emplace_back(tasks.devices[device], static_cast<double>(e.end - e.begin));
+    list[i].clock = !list[i].simulated.empty();
+    if (regie_status s = regie_context_set_profiling(opened.context.get(), 0)) return report_api(s);
   }
   if (plan.json)
     std::fputs(json_text(to_json(path, opened, list, compiles_so_far() - compiles)).c_str(), stdout);

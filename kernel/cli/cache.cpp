@@ -200,6 +200,14 @@ int command_cache(const Arguments& arguments) {
   if (model != (action == "why"))
     return report(invalid_input(model ? "only `regie cache why` takes a model"
                                       : "name the model: regie cache why MODEL"));
+  if (action != "why")
+    for (const auto& [name, value] : values)
+      if (!value.defaulted() && name != "ACTION" && name != "json" && name != "max-size" &&
+          !name.starts_with("cache"))
+        return report(invalid_input(
+            "this is an option of a compile, which `regie cache why` asks about; leave it out", "--" + name));
+  if (values.count("json") && action != "list" && action != "why")
+    return report(invalid_input("only list and why print JSON", "--json"));
   if (values.count("max-size") && action != "gc")
     return report(invalid_input("--max-size is for `regie cache gc`"));
   auto text = [&](const char* key) {

@@ -1,4 +1,5 @@
 // regie compile: built on the embedding API alone.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -6,6 +7,7 @@
 #include <set>
 
 #include "cli/command.h"
+#include "cli/explanation.h"
 #include "cli/export_plan.h"
 #include "cli/opened.h"
 #include "cli/progress.h"
@@ -69,6 +71,18 @@ void print_engines(const Json& report) {
     text += (text.empty() ? "" : ", ") + part + (more.empty() ? "" : " (" + more + ")");
   }
   line("engines", text);
+  // Who brought an accelerator along wants to know what keeps the model off it.
+  for (const Json& e : engines_left_out(report)) {
+    std::string why;
+    constexpr size_t kMost = 3;
+    const Json& reasons = e["not_taken"];
+    for (size_t i = 0; i < reasons.size() && i < kMost; ++i)
+      why += (i ? "; " : ": ") + not_taken_text(reasons[i]);
+    const size_t more =
+        reasons.size() - std::min(reasons.size(), kMost) + e.value("further_reasons", size_t{0});
+    if (more) why += "; " + count_of(more, "further reason") + " (regie explain)";
+    line("not on", e["name"].get<std::string>() + why);
+  }
 }
 
 // The plans of a model that has several; the lines above are of the greatest.

@@ -69,18 +69,45 @@ struct Gap {
 };
 Gap gap_before(const StreamTimes::Task& task, uint64_t run_begin);
 
+// Where a stream's time between the beginning and the end of a run went, each nanosecond in one place: what
+// binds the run is the greatest part of the stream that works longest.
+struct StreamParts {
+  double host_work = 0;  // it waited while the host computed something itself
+  double hand_over = 0;  // for other reasons nothing had been handed over
+  double start = 0;  // between tasks, and from their dispatch to their beginning and from their end to where
+                     // it is known
+  double event = 0, end = 0;              // other streams or copies; after its last task: the host's wait
+  std::map<size_t, double> engine, held;  // by lane: it computed, or others had it
+};
+
 class DeviceSummaries {
  public:
   void add(const Tasks& tasks, const std::vector<regie_task_time>& times,
            const std::vector<StreamTimes>& streams);
+  // Of a device that has a clock, whether or not something ran on it.
   bool empty() const { return devices_.empty(); }
   nlohmann::ordered_json json(double runs) const;
   std::string text(double runs) const;
+  // "npu (simulator)" and the mean time of a run, ns; for `bench`.
+  std::vector<std::pair<std::string, double>> run_ns(double runs) const;
 
  private:
   struct Stream {
     double tasks = 0, busy = 0;
     Gap gap;
+    StreamParts parts;
+  };
+  // A launch, for telling which of the device's limits holds it up.
+  struct Launch {
+    uint32_t stream = 0;
+    int64_t lane = -1;
+    double flops = 0, far_bytes = 0, least = 0, ns = 0;
+  };
+  // The greatest parts of the run, greatest first: in words, and nanoseconds of all runs.
+  struct Bound {
+    std::vector<std::pair<std::string, double>> parts;
+    uint32_t stream = 0;
+    std::string memory;  // a sentence, where it is the memory that engines wait for
   };
   struct Device {
     std::string name;
@@ -88,8 +115,10 @@ class DeviceSummaries {
            host_wait = 0, host_work = 0, least = 0, at_work = 0;
     std::map<uint32_t, Stream> streams;
     std::map<size_t, std::pair<std::string, double>> engines;  // by lane: busy ns
-    std::map<std::string, TimeShares::Share> origins, kernels;
+    std::map<std::string, TimeShares::Share> origins, kernels, host_origins;
+    std::vector<Launch> launched;
     Stream all() const;  // its streams together
+    Bound bound() const;
   };
   std::map<uint32_t, Device> devices_;
 };

@@ -41,6 +41,23 @@ bool any_of(const Json& texts, const Names& nodes) {
                      [&](const Json& t) { return nodes.count(t.get<std::string>()) != 0; });
 }
 
+// A few names that have the most in common with what was asked for.
+std::string similar_names(const std::string& name, const std::vector<std::string>& known) {
+  constexpr size_t kMost = 5;
+  std::vector<std::pair<size_t, std::string>> scored;
+  for (const std::string& k : known) {
+    size_t common = 0;
+    while (common < k.size() && common < name.size() && k[common] == name[common]) ++common;
+    if (k.find(name) != std::string::npos || name.find(k) != std::string::npos) common += 100;
+    scored.emplace_back(common, k);
+  }
+  std::stable_sort(scored.begin(), scored.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text;
+  for (size_t i = 0; i < scored.size() && i < kMost; ++i) text += (i ? ", '" : "'") + scored[i].second + "'";
+  return text.empty() ? "none" : text;
+}
+
 struct Found {
   Names nodes;        // "node 'conv1' (Op)", of the graph as it was imported, or of the compiled one
   Names origins;      // "conv1 (Op)"
@@ -66,7 +83,7 @@ class Finder {
     if (auto near = nearest_name(name_, known))
       hint = "did you mean '" + *near + "'?";
     else
-      hint = "near names: " + similar();
+      hint = "near names: " + similar_names(name_, known);
     return not_found("there is no node, output or tensor '" + name_ + "' in it; " + hint, c_.path);
   }
 
@@ -124,22 +141,6 @@ class Finder {
       found_.nodes.insert(text);
       for (const Json& o : list(p, "from")) found_.origins.insert(o.get<std::string>());
     }
-  }
-
-  // A few names that have the most in common with what was asked for.
-  std::string similar() const {
-    std::vector<std::pair<size_t, std::string>> scored;
-    for (const std::string& k : known_) {
-      size_t common = 0;
-      while (common < k.size() && common < name_.size() && k[common] == name_[common]) ++common;
-      if (k.find(name_) != std::string::npos || name_.find(k) != std::string::npos) common += 100;
-      scored.emplace_back(common, k);
-    }
-    std::stable_sort(scored.begin(), scored.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
-    std::string text;
-    for (size_t i = 0; i < scored.size() && i < 5; ++i) text += (i ? ", '" : "'") + scored[i].second + "'";
-    return text.empty() ? "none" : text;
   }
 
   const Compilation& c_;
@@ -233,8 +234,10 @@ Result<Json> explain_node(const Compilation& c, const std::string& name) {
     for (const Json& d : list(r, "details"))
       if (speaks_of(d.at("node"), nodes) || speaks_of(d.at("text"), nodes) ||
           speaks_of(d.value("in_the_way", ""), nodes) || any_of(list(d, "reached"), nodes))
-        stops.push_back(
-            {{"at", d.at("node")}, {"stopped", d.at("text")}, {"in_the_way", d.value("in_the_way", "")}});
+        stops.push_back({{"at", d.at("node")},
+                         {"stopped", d.at("text")},
+                         {"in_the_way", d.value("in_the_way", "")},
+                         {"passed", d.value("passed", 0)}});
     uint64_t applied = 0;
     const std::string title = "rule " + r.at("name").get<std::string>();
     for (const Json& p : answer["patches"]) applied += p.at("title") == title;
@@ -275,10 +278,28 @@ Result<Json> explain_rule(const Compilation& c, const std::string& name) {
   if (auto near = nearest_name(name, known)) {
     hint = "; did you mean '" + *near + "'?";
   } else {
-    for (const std::string& k : known) hint += (hint.empty() ? "; it has " : ", ") + k;
-    if (known.empty()) hint = ", nor any other rule";
+    hint = known.empty() ? ", nor any other rule"
+                         : "; of its " + std::to_string(known.size()) +
+                               " rules the nearest are: " + similar_names(name, known);
   }
   return not_found("pipeline '" + c.model->pipeline + "' has no rule '" + name + "'" + hint, c.path);
+}
+
+Json engines_left_out(const Json& report) {
+  Json out = Json::array();
+  uint64_t all = 0;
+  for (const Json& e : list(report, "engines")) all += e.at("operators").get<uint64_t>();
+  for (const Json& e : list(report, "engines"))
+    if (!e.value("host", false) && e.contains("not_taken") && e.at("operators").get<uint64_t>() * 10 < all)
+      out.push_back(e);
+  return out;
+}
+
+std::string not_taken_text(const Json& reason) {
+  const bool could = reason.contains("example_text");
+  std::string text = std::to_string(reason.at("nodes").get<uint64_t>()) + (could ? " " : " refused: ");
+  text += reason.at("reason").get<std::string>() + " (such as " + reason.at("example").get<std::string>();
+  return text + (could ? ": " + reason["example_text"].get<std::string>() + ")" : ")");
 }
 
 Json explain_all(const Compilation& c) {

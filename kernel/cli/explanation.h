@@ -25,8 +25,14 @@ Result<nlohmann::ordered_json> explain_node(const Compilation& compilation, cons
 Result<nlohmann::ordered_json> explain_rule(const Compilation& compilation, const std::string& name);
 nlohmann::ordered_json explain_all(const Compilation& compilation);
 
-std::string explain_node_text(const nlohmann::ordered_json& answer);
-std::string explain_rule_text(const nlohmann::ordered_json& answer);
-std::string explain_all_text(const nlohmann::ordered_json& answer);
+// Of a report's engines, those beside the host's that take nothing or less than a tenth, and why not.
+nlohmann::ordered_json engines_left_out(const nlohmann::ordered_json& report);
+// "12 could, ... (such as node 'conv1' (Op): could, ...)", of one of `not_taken`.
+std::string not_taken_text(const nlohmann::ordered_json& reason);
+
+// `all`: nothing is left out for brevity.
+std::string explain_node_text(const nlohmann::ordered_json& answer, bool all = false);
+std::string explain_rule_text(const nlohmann::ordered_json& answer, bool all = false);
+std::string explain_all_text(const nlohmann::ordered_json& answer, bool all = false);
 
 }  // namespace regie::cli

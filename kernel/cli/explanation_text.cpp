@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <vector>
 
 #include "cli/explanation.h"
 
@@ -85,6 +87,47 @@ std::string stop_lines(const std::string& indent, const Json& at, const Json& st
   return text;
 }
 
+uint64_t furthest(const Json& rule) {
+  uint64_t most = 0;
+  for (const Json& s : rule.at("stopped")) most = std::max(most, s.value("passed", uint64_t{0}));
+  return most;
+}
+
+// Those that were applied, then those that got furthest before they stopped; of each the places where it got
+// furthest.
+std::string rule_lines(const Json& rules, bool all) {
+  const size_t most_rules = all ? SIZE_MAX : 5, most_places = all ? SIZE_MAX : 2;
+  std::vector<const Json*> order;
+  for (const Json& r : rules) order.push_back(&r);
+  std::stable_sort(order.begin(), order.end(), [](const Json* a, const Json* b) {
+    return std::pair(a->at("applied") != 0, furthest(*a)) > std::pair(b->at("applied") != 0, furthest(*b));
+  });
+  std::string text;
+  size_t shown = 0, left = 0;
+  for (const Json* r : order) {
+    const uint64_t applied = r->at("applied");
+    if (!applied && shown++ >= most_rules) {
+      ++left;
+      continue;
+    }
+    std::vector<const Json*> stops;
+    for (const Json& s : r->at("stopped")) stops.push_back(&s);
+    std::stable_sort(stops.begin(), stops.end(), [](const Json* a, const Json* b) {
+      return a->value("passed", uint64_t{0}) > b->value("passed", uint64_t{0});
+    });
+    text += "  " + r->at("name").get<std::string>();
+    if (applied) text += " was applied" + (applied > 1 ? " " + count(applied, "time") : std::string());
+    if (!stops.empty()) text += std::string(applied ? ", and" : "") + " stopped at";
+    text += "\n";
+    for (size_t i = 0; i < stops.size() && i < most_places; ++i)
+      text += stop_lines("    ", stops[i]->at("at"), stops[i]->at("stopped"), stops[i]->at("in_the_way"));
+    if (stops.size() > most_places)
+      text += "    and at " + count(stops.size() - most_places, "further place") + "\n";
+  }
+  if (left) text += "  and " + count(left, "rule") + " that got no further; --all shows them\n";
+  return text;
+}
+
 std::string not_kept(const Json& answer) {
   const auto it = answer.find("not_kept");
   if (it == answer.end()) return {};
@@ -98,7 +141,7 @@ std::string not_kept(const Json& answer) {
 
 }  // namespace
 
-std::string explain_node_text(const Json& answer) {
+std::string explain_node_text(const Json& answer, bool all) {
   std::string text = answer.at("model").get<std::string>() + ": ";
   text += answer.contains("tensor") ? answer["tensor"].get<std::string>() : joined(answer.at("nodes"), ", ");
   text += "\n\nwhat became of it\n";
@@ -108,15 +151,7 @@ std::string explain_node_text(const Json& answer) {
   for (const Json& p : answer.at("runs_as")) text += placement_lines(p);
   if (answer.at("runs_as").empty()) text += "  nothing: it was computed or removed by the compile\n";
   text += "\nrules that were tried\n";
-  for (const Json& r : answer.at("rules")) {
-    text += "  " + r.at("name").get<std::string>();
-    const uint64_t applied = r.at("applied"), stopped = r.at("stopped").size();
-    if (applied) text += " was applied" + (applied > 1 ? " " + count(applied, "time") : std::string());
-    if (stopped) text += std::string(applied ? ", and" : "") + " stopped at\n";
-    if (!stopped) text += "\n";
-    for (const Json& s : r.at("stopped"))
-      text += stop_lines("    ", s.at("at"), s.at("stopped"), s.at("in_the_way"));
-  }
+  text += rule_lines(answer.at("rules"), all);
   if (answer.at("rules").empty()) text += "  none: no rule begins or ends at such a node\n";
   if (!answer.at("notes").empty()) text += "\nnotes\n";
   for (const Json& n : answer.at("notes"))
@@ -127,7 +162,7 @@ std::string explain_node_text(const Json& answer) {
   return text + not_kept(answer);
 }
 
-std::string explain_rule_text(const Json& answer) {
+std::string explain_rule_text(const Json& answer, bool) {
   std::string text =
       answer.at("model").get<std::string>() + ": rule " + answer.at("rule").get<std::string>() + " matched " +
       count(answer.at("matched"), "time") + ", was applied " + count(answer.at("applied"), "time") + "\n";
@@ -144,8 +179,8 @@ std::string explain_rule_text(const Json& answer) {
   return text + not_kept(answer);
 }
 
-std::string explain_all_text(const Json& answer) {
-  constexpr size_t kMost = 12;
+std::string explain_all_text(const Json& answer, bool all) {
+  const size_t kMost = all ? SIZE_MAX : 12;
   std::string text = answer.at("model").get<std::string>() + ": " +
                      count(answer.at("operators_before"), "operator") + " became " +
                      std::to_string(answer.at("operators_after").get<uint64_t>()) + " (pipeline " +
@@ -169,12 +204,23 @@ std::string explain_all_text(const Json& answer) {
             m.at("reason").get<std::string>() + "\n";
     if (m.contains("at")) text += stop_lines("    ", m["at"], m["stopped"], m["in_the_way"]);
   }
-  if (misses.size() > kMost) text += "  and " + std::to_string(misses.size() - kMost) + " more reasons\n";
+  if (misses.size() > kMost)
+    text += "  and " + std::to_string(misses.size() - kMost) + " more reasons; --all shows them\n";
   text += "\nengines\n";
   for (const Json& e : answer.at("engines"))
     text += "  " + e.at("name").get<std::string>() + ": " + count(e.at("operators"), "operator") + ", " +
             std::to_string(e.at("reference_operators").get<uint64_t>()) + " by reference kernels, " +
             std::to_string(e.at("views").get<uint64_t>()) + " as views that nothing runs for\n";
+  const Json left_out = engines_left_out(answer);
+  for (const Json& e : left_out) {
+    text += "\nnot on " + e.at("name").get<std::string>() + ", by reason\n";
+    const Json& reasons = e.at("not_taken");
+    const size_t most = all ? SIZE_MAX : 5;
+    for (size_t i = 0; i < reasons.size() && i < most; ++i) text += "  " + not_taken_text(reasons[i]) + "\n";
+    const size_t more =
+        reasons.size() - std::min(reasons.size(), most) + e.value("further_reasons", size_t{0});
+    if (more) text += "  and " + count(more, "further reason") + "\n";
+  }
   if (!answer.at("reference_kernels").empty()) text += "\nreference kernels, which are slow\n";
   for (const Json& r : answer.at("reference_kernels")) {
     text += "  " + r.at("operator").get<std::string>() + ", " + count(r.at("nodes"), "node") + " such as " +

@@ -1,5 +1,6 @@
 #include "cli/inputs.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <random>
@@ -99,7 +100,7 @@ Result<std::pair<size_t, std::string>> named(const regie_model* model, const std
   const size_t equals = text.find('=');
   if (equals == std::string::npos)
     return invalid_input(std::string(option) + " wants " + form + ", not '" + text + "'");
-  std::string hint;
+  std::string hint = ".";
   if (auto near = nearest_name(text.substr(0, equals), names)) hint = "; did you mean '" + *near + "'?";
   return invalid_input(
       "the model has no input '" + text.substr(0, equals) + "'" + hint + " Its inputs: " + ports(model),
@@ -112,9 +113,9 @@ Result<std::vector<int64_t>> read_dims(const std::string& text, const regie_port
     const size_t comma = std::min(text.find(',', at), text.size());
     const std::string part = text.substr(at, comma - at);
     if (part.empty() || part.size() > 18 || part.find_first_not_of("0123456789") != std::string::npos)
-      return invalid_input(
-          "the sizes of input '" + std::string(port.name) + "' must be numbers, not '" + text + "'",
-          "--shape");
+      return invalid_input("the sizes of input '" + std::string(port.name) + "' must be numbers, not '" +
+                               text + "'; they are written " + std::string(port.name) + "=1,3,224,224",
+                           "--shape");
     dims.push_back(std::stoll(part));
     at = comma + 1;
   }
@@ -148,8 +149,17 @@ Result<std::vector<Tensor>> gather_inputs(const regie_model* model, const std::v
   std::vector<bool> shaped(count);  // asked for random ones
   for (const std::string& text : shapes) {
     REGIE_ASSIGN(auto place, named(model, text, "--shape", "name=16,1,8,8"));
-    REGIE_ASSIGN(dims[place.first], read_dims(place.second, regie_model_input(model, place.first)));
+    const regie_port port = regie_model_input(model, place.first);
+    if (shaped[place.first])
+      return invalid_input("the shape of input '" + std::string(port.name) + "' is given twice", "--shape");
+    REGIE_ASSIGN(dims[place.first], read_dims(place.second, port));
     shaped[place.first] = true;
+    const Tensor& given = inputs[place.first];
+    if (given && !std::equal(given.dims().begin(), given.dims().end(), dims[place.first].begin(),
+                             dims[place.first].end()))
+      return invalid_input("the file for input '" + std::string(port.name) +
+                               "' has another shape than --shape says; leave one of them out",
+                           "--shape");
   }
   std::optional<std::mt19937_64> random;
   if (seed) random.emplace(*seed);

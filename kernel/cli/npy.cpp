@@ -47,6 +47,32 @@ Result<std::vector<int64_t>> read_shape(std::string_view text, const std::string
   }
 }
 
+// From Fortran order, where the first index runs fastest.
+Result<Tensor> in_c_order(regie_elem elem, const std::vector<int64_t>& dims, const char* from,
+                          const std::string& path) {
+  REGIE_ASSIGN(Tensor out, Tensor::try_zeros(elem, dims, path));
+  const auto bytes = static_cast<size_t>(elem_bytes(elem, 1));
+  std::vector<size_t> strides;  // of an axis, in bytes of the file
+  size_t stride = bytes;
+  for (int64_t d : dims) {
+    strides.push_back(stride);
+    stride *= static_cast<size_t>(d);
+  }
+  auto* to = static_cast<char*>(out.mutable_data());
+  std::vector<int64_t> index(dims.size());
+  size_t at = 0;
+  for (int64_t i = 0; i < out.count(); ++i, to += bytes) {
+    std::memcpy(to, from + at, bytes);
+    for (size_t axis = dims.size(); axis-- > 0;) {
+      at += strides[axis];
+      if (++index[axis] < dims[axis]) break;
+      at -= strides[axis] * static_cast<size_t>(dims[axis]);
+      index[axis] = 0;
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<Tensor> read_npy(const std::string& path) {
@@ -63,8 +89,9 @@ Result<Tensor> read_npy(const std::string& path) {
   if (bytes.size() - start < length) return malformed(path, "its header is cut off");
   std::string_view header = bytes.substr(start, length);
   REGIE_ASSIGN(std::string_view order, field(header, "fortran_order", path));
-  if (!order.starts_with("False"))
-    return malformed(path, "it is in Fortran order; save numpy.ascontiguousarray(x) instead");
+  const bool fortran = order.starts_with("True");
+  if (!fortran && !order.starts_with("False"))
+    return malformed(path, "its fortran_order is neither True nor False");
   REGIE_ASSIGN(std::string_view descr, field(header, "descr", path));
   regie_elem elem = REGIE_ELEM_UNKNOWN;
   for (const Descr& d : kDescrs)
@@ -78,6 +105,7 @@ Result<Tensor> read_npy(const std::string& path) {
   if (data.size() != need)
     return malformed(path, "its shape needs " + std::to_string(need) + " bytes, and there are " +
                                std::to_string(data.size()));
+  if (fortran && dims.size() > 1) return in_c_order(elem, dims, data.data(), path);
   return Tensor::borrow(elem, dims, data.data(), file.owner());
 }
 

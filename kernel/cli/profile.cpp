@@ -64,8 +64,9 @@ void print_table(const char* title, const std::map<std::string, TimeShares::Shar
   const auto list = ranked(shares);
   for (size_t i = 0; i < list.size() && i < kMost; ++i) {
     const auto& [name, share] = list[i];
-    std::printf("  %5.1f %%  %9.4f ms  x%-5.0f %s\n", 100 * share.ns / all.all.ns, share.ns / 1e6 / runs,
-                static_cast<double>(share.calls) / runs, name.c_str());
+    std::printf("  %5.1f %%  %12s  x%-5.0f %s\n", 100 * share.ns / all.all.ns,
+                time_text(share.ns / 1e6 / runs).c_str(), static_cast<double>(share.calls) / runs,
+                name.c_str());
   }
   if (list.size() > kMost) std::printf("  and %zu more\n", list.size() - kMost);
 }
@@ -138,11 +139,12 @@ int command_profile(const Arguments& arguments) {
   std::fputs(guessed_sizes(opened, values).c_str(), stdout);
   // Beside simulated times, which clock a time is of has to be said.
   const char* clock = devices.empty() ? "" : " of this computer";
-  std::printf("runs       %llu, %.4f ms%s each (median; least %.4f, most %.4f), timing included\n",
-              static_cast<unsigned long long>(runs), summary.median, clock, summary.min, summary.max);
+  std::printf("runs       %llu, %s%s each (median; least %s, most %s), timing included\n",
+              static_cast<unsigned long long>(runs), time_text(summary.median).c_str(), clock,
+              time_text(summary.min).c_str(), time_text(summary.max).c_str());
   if (shares.all.calls || devices.empty()) {
-    std::printf("kernels    %.4f ms%s a run in %.0f tasks\n", shares.all.ns / 1e6 / count, clock,
-                static_cast<double>(shares.all.calls) / count);
+    std::printf("kernels    %s%s a run in %.0f tasks\n", time_text(shares.all.ns / 1e6 / count).c_str(),
+                clock, static_cast<double>(shares.all.calls) / count);
     std::printf("reference  %.2f %% of that in reference kernels\n", 100 * shares.reference_share());
     print_table("operator", shares.by_op, shares, count);
     print_table("kernel", shares.by_kernel, shares, count);
@@ -150,6 +152,12 @@ int command_profile(const Arguments& arguments) {
   if (shares.reference.calls)
     print_table("operator, in reference kernels", shares.reference_by_op, shares, count);
   if (!devices.empty()) std::fputs(devices.text(count).c_str(), stdout);
+  std::set<uint32_t> used;
+  for (const auto& program : tasks.programs)
+    for (const TaskInfo& t : program) used.insert(t.device);
+  for (uint32_t d = 0; devices.empty() && d < tasks.devices.size(); ++d)
+    if (!used.count(d))
+      std::printf("\nnothing ran on %s of the target; regie explain says why\n", tasks.devices[d].c_str());
   if (values.count("output")) std::printf("\nwrote      %s\n", values["output"].as<std::string>().c_str());
   return 0;
 }

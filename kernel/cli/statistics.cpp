@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 namespace regie::cli {
 
@@ -28,6 +29,15 @@ Summary summarise(std::vector<double> samples) {
   for (double x : samples) squares += (x - s.mean) * (x - s.mean);
   if (samples.size() > 1 && s.mean > 0) s.variation = std::sqrt(squares / (n - 1)) / s.mean;
   return s;
+}
+
+std::string time_text(double ms) {
+  char text[64];
+  if (ms < 0.1)
+    std::snprintf(text, sizeof text, "%.3f us", ms * 1000);
+  else
+    std::snprintf(text, sizeof text, "%.4f ms", ms);
+  return text;
 }
 
 }  // namespace regie::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 namespace regie::cli {
@@ -15,5 +16,8 @@ struct Summary {
 };
 
 Summary summarise(std::vector<double> samples);
+
+// "1.2345 ms", and "12.345 us" below a tenth of a millisecond, where digits would be lost.
+std::string time_text(double ms);
 
 }  // namespace regie::cli

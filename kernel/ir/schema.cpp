@@ -162,6 +162,11 @@ std::vector<std::string> SchemaSet::names() const {
   return out;
 }
 
+std::string SchemaSet::written_out(std::string_view op) const {
+  const auto it = written_out_.find(std::string(op));
+  return it == written_out_.end() ? std::string() : it->second;
+}
+
 Status SchemaSet::check(const Graph& graph, uint32_t node) const {
   const regie_node& n = graph.node(node);
   const OpSchema* op = find(n.op_id);

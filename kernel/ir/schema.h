@@ -57,7 +57,9 @@ class SchemaSet {
   Status add_file(const std::string& path);
   Status add_text(std::string_view toml, std::string file_name);
   const OpSchema* find(NameId op) const;
-  std::vector<std::string> names() const;  // sorted
+  std::vector<std::string> names() const;
+  // What frontends write an operator of theirs out as ("Add"), so that no graph has it; empty: not known.
+  std::string written_out(std::string_view op) const;  // sorted
   // Arity, attribute names and kinds, element types; the message says what is allowed. Does not look at
   // shapes.
   Status check(const Graph& graph, uint32_t node) const;
@@ -68,6 +70,7 @@ class SchemaSet {
 
  private:
   Status add(const TomlTable& file);
+  std::map<std::string, std::string> written_out_;
   std::unordered_map<NameId, OpSchema> ops_;
   std::string revision_;
 };

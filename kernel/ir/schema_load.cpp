@@ -274,6 +274,13 @@ Status SchemaSet::add(const TomlTable& file) {
     REGIE_ASSIGN(TomlTable table, types->as_table());
     REGIE_ASSIGN(groups, read_types(table, {}));
   }
+  if (auto written = file.find("written_out")) {
+    REGIE_ASSIGN(TomlTable table, written->as_table());
+    for (const std::string& key : table.keys()) {
+      REGIE_ASSIGN(TomlValue v, table.require(key));
+      REGIE_ASSIGN(written_out_[key], v.as_string());
+    }
+  }
   if (auto ops = file.find("op")) {
     REGIE_ASSIGN(auto list, ops->as_array());
     for (const TomlValue& one : list) {

@@ -13,6 +13,7 @@
 #include "model/plan_check.h"
 #include "passes/importer.h"
 #include "passes/pass_manager.h"
+#include "passes/portable_shapes.h"
 #include "text/text.h"
 
 namespace regie {
@@ -89,13 +90,22 @@ Result<std::unique_ptr<Graph>> read_graph(CompileState& state, const std::string
   if (!looks_like_model_file(file->bytes()))
     return import_model(*state.plugins, *state.ops, path, settings, &state.external_files);
   REGIE_ASSIGN(std::shared_ptr<const Model> model, load_portable(path));
-  if (!settings.options.empty())
-    return unsupported("`" + settings.options.front().first +
-                           "` needs the framework's file: an offline model's shapes are made",
-                       path);
   ParseOptions parse_options;
   parse_options.max_depth = kMaxProgramDepth;
-  parse_options.sizes = settings.sizes;
+  std::vector<std::string> shapes;
+  for (const auto& [key, value] : settings.options) {
+    if (key != "shape")
+      return unsupported("the option '" + key +
+                             "' needs the framework's file: an offline model's inputs are "
+                             "made",
+                         path);
+    shapes.push_back(value);
+  }
+  if (!shapes.empty()) {
+    REGIE_ASSIGN(const auto open, parse(model->portable_graph, path + " (portable graph)", parse_options));
+    REGIE_ASSIGN(parse_options.sizes, sizes_of_shapes(*open, shapes));
+  }
+  parse_options.sizes.insert(parse_options.sizes.end(), settings.sizes.begin(), settings.sizes.end());
   parse_options.constants = [&](std::string_view digest, regie_elem elem,
                                 std::span<const int64_t> dims) -> Result<Tensor> {
     return portable_constant(*model, digest, elem, dims);

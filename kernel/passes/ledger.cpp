@@ -1,6 +1,7 @@
 #include "passes/ledger.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "base/json_writer.h"
 
@@ -52,7 +53,9 @@ void write(JsonWriter& j, const PlacementRecord& p) {
   if (p.reference) j.member("reference", true);
   if (p.view) j.member("view", true);
   if (!p.origins.empty()) j.strings("from", p.origins);
-  if (!p.others.empty()) j.strings("others", p.others);
+  std::vector<std::string> others;
+  for (const OtherEngine& o : p.others) others.push_back(o.engine + ": " + o.text);
+  if (!others.empty()) j.strings("others", others);
   j.close();
 }
 
@@ -83,11 +86,65 @@ void write(JsonWriter& j, const RuleRecord& r) {
   j.close();
 }
 
-void write_engines(JsonWriter& j, const std::vector<PlacementRecord>& placements) {
+std::string microseconds(double ns) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f us", ns / 1000);
+  return text;
+}
+
+// Why nodes are not on an engine, by reason. Refusals that differ in numbers only are one.
+struct NotTaken {
+  std::string reason, example, text;
+  uint64_t nodes = 0;
+  bool can = false;
+  double there_ns = 0, here_ns = 0;
+};
+
+std::string without_numbers(std::string_view text) {
+  std::string out;
+  for (char c : text)
+    if (c < '0' || c > '9')
+      out += c;
+    else if (out.empty() || out.back() != '#')
+      out += '#';
+  return out;
+}
+
+std::vector<NotTaken> not_taken(const std::vector<PlacementRecord>& placements, std::string_view engine) {
+  std::map<std::string, NotTaken> groups;
+  for (const PlacementRecord& p : placements)
+    for (const OtherEngine& o : p.others) {
+      if (o.engine != engine) continue;
+      NotTaken& group = groups[o.can ? std::string() : without_numbers(o.text)];
+      if (group.nodes++ == 0) {
+        group.can = o.can;
+        group.reason = group.text = o.text;
+        group.example = p.node;
+      }
+      group.there_ns += o.cost_ns;
+      group.here_ns += p.cost_ns;
+    }
+  std::vector<NotTaken> list;
+  for (auto& [key, group] : groups) {
+    if (group.can)
+      group.reason = "could, " + microseconds(group.there_ns) + " in all, against " +
+                     microseconds(group.here_ns) + " where they are, transfers not counted";
+    list.push_back(std::move(group));
+  }
+  std::stable_sort(list.begin(), list.end(),
+                   [](const NotTaken& a, const NotTaken& b) { return a.nodes > b.nodes; });
+  return list;
+}
+
+void write_engines(JsonWriter& j, const std::vector<EngineRecord>& known,
+                   const std::vector<PlacementRecord>& placements) {
+  constexpr size_t kReasons = 16;
   struct Counts {
     uint64_t operators = 0, reference = 0, views = 0;
+    bool host = false;
   };
   std::map<std::string, Counts> engines;
+  for (const EngineRecord& e : known) engines[e.name].host = e.host;
   for (const PlacementRecord& p : placements) {
     Counts& c = engines[p.engine];
     ++c.operators;
@@ -95,13 +152,25 @@ void write_engines(JsonWriter& j, const std::vector<PlacementRecord>& placements
     c.views += p.view;
   }
   j.key("engines").open_array(true);
-  for (const auto& [name, c] : engines)
+  for (const auto& [name, c] : engines) {
     j.open_object()
         .member("name", name)
         .member("operators", c.operators)
         .member("reference_operators", c.reference)
-        .member("views", c.views)
-        .close();
+        .member("views", c.views);
+    if (c.host) j.member("host", true);
+    const std::vector<NotTaken> reasons = not_taken(placements, name);
+    if (!reasons.empty()) j.key("not_taken").open_array();
+    for (size_t i = 0; i < reasons.size() && i < kReasons; ++i) {
+      const NotTaken& r = reasons[i];
+      j.open_object().member("reason", r.reason).member("nodes", r.nodes).member("example", r.example);
+      if (r.can) j.member("example_text", r.text);
+      j.close();
+    }
+    if (!reasons.empty()) j.close();
+    if (reasons.size() > kReasons) j.member("further_reasons", reasons.size() - kReasons);
+    j.close();
+  }
   j.close();
 }
 
@@ -148,7 +217,7 @@ std::string Ledger::to_json(bool times) const {
   write_list(j, "rules", rules);
   write_list(j, "patches", patches);
   if (patches_left_out) j.member("patches_left_out", patches_left_out);
-  write_engines(j, placements);
+  write_engines(j, engines, placements);
   write_list(j, "placements", placements);
   write_list(j, "memory", memory);
   uint64_t arena = 0, bound = 0, sum = 0;

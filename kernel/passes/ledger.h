@@ -32,13 +32,26 @@ struct StageRecord {
   std::vector<std::string> notes;                    // e.g. "max-rounds reached"
 };
 
+// What became of a node on an engine that did not get it.
+struct OtherEngine {
+  std::string engine, text;  // "npu", "could, 1.0 us, with transfers 6.0 us more"
+  bool can = false;
+  double cost_ns = 0;  // if it can
+};
+
 struct PlacementRecord {
   std::string node, op, engine, reason;
   uint32_t id = 0;                   // of the node
   std::vector<std::string> origins;  // framework operators that it came from, where it is not the only one
   bool reference = false;
-  bool view = false;                // nothing runs: its results lie on the bytes of an operand
-  std::vector<std::string> others;  // "null: not in its list of operators"
+  bool view = false;  // nothing runs: its results lie on the bytes of an operand
+  std::vector<OtherEngine> others;
+  double cost_ns = 0;  // predicted, on the engine that it has
+};
+
+struct EngineRecord {
+  std::string name;
+  bool host = false;  // of the host's device
 };
 
 struct MemoryRecord {
@@ -70,6 +83,7 @@ class Ledger {
   uint64_t patches_left_out = 0;
   std::vector<RuleRecord> rules;
   std::vector<PlacementRecord> placements;
+  std::vector<EngineRecord> engines;  // of the target, in its order
   std::vector<MemoryRecord> memory;
   std::vector<std::string> events;  // "'conv1' -> 'copy': other device"
   // By the scheduler: of a run, and of one with one stream a device; 0: it said nothing. Events that there

@@ -1,6 +1,7 @@
 // Placement driver: asks every engine about every node, lets the placer choose, writes engines and memory
 // spaces into the graph and the reasons into the ledger.
 #include <algorithm>
+#include <cstdio>
 
 #include "base/log.h"
 #include "base/toml.h"
@@ -155,6 +156,35 @@ void warn_of_open_sizes(const CompileState& state, const Placement& p) {
           " operators have symbolic sizes; fix the inputs' with --shape, such as --shape NAME=1,3,224,224");
 }
 
+// Why the node is not there: the engine's refusal, or what it would have cost, of which the placer may say
+// more in a line of its reason.
+OtherEngine other_engine(const Placement& p, size_t index, size_t engine) {
+  const regie_answer& a = p.answers[index][engine];
+  OtherEngine out{p.state->engines[engine].name, std::string(view(a.reason)), false, 0};
+  const bool control = is_control_flow(p.state->graph->node(p.nodes[index].node));
+  if (p.nodes[index].forced_engine != REGIE_NONE && !control) {
+    out.text = "it was asked for on " + p.state->engines[p.engine[index]].name;
+    return out;
+  }
+  if (!a.can) {
+    if (out.text.empty()) out.text = "it says no, without a reason";
+    return out;
+  }
+  out.can = true;
+  out.cost_ns = a.cost_ns;
+  const std::string_view why = p.why[index];
+  const std::string begin = "\n" + out.engine + ": ";
+  if (const size_t at = why.find(begin); at != std::string_view::npos) {
+    const size_t text = at + begin.size();
+    out.text = why.substr(text, why.find('\n', text) - text);
+  } else {
+    char time[32];
+    std::snprintf(time, sizeof time, "%.1f us", a.cost_ns / 1000);
+    out.text = std::string(a.reference ? "reference kernel only, " : "could, ") + time;
+  }
+  return out;
+}
+
 // Values live where they are produced; arguments and results of the graph, and everything that control flow
 // hands over, in the host's space. Constants have none: they are uploaded when a model is loaded.
 void set_spaces(CompileState& state) {
@@ -220,6 +250,9 @@ Status run_placer(CompileState& state, const Provider<regie_placer_table>& place
     p.nodes.push_back(node);
   }
   REGIE_TRY(force_engines(state, &p.nodes));
+  state.ledger.engines.clear();
+  for (const TargetEngine& e : state.target.engines)
+    state.ledger.engines.push_back({e.name, e.device == state.target.host_device});
   p.engine.assign(ids.size(), REGIE_NONE);
   p.why.resize(ids.size());
   regie_placement_problem problem{};
@@ -242,18 +275,18 @@ Status run_placer(CompileState& state, const Provider<regie_placer_table>& place
     PlacementRecord record{g.describe_node(ids[i]),
                            std::string(view(n.op)),
                            state.engines[p.engine[i]].name,
-                           p.why[i],
+                           p.why[i].substr(0, p.why[i].find('\n')),
                            ids[i],
                            {},
                            false,
                            false,
-                           {}};
+                           {},
+                           p.answers[i][p.engine[i]].cost_ns};
     if (n.origin_count > 1 || (n.origin_count == 1 && !is_own_origin(n, g.origin(n.origins[0]))))
       for (uint32_t o = 0; o < n.origin_count; ++o) record.origins.emplace_back(g.origin(n.origins[o]));
     record.reference = p.answers[i][p.engine[i]].reference != 0;
     for (size_t e = 0; e < engines; ++e)
-      if (e != p.engine[i])
-        record.others.push_back(state.engines[e].name + ": " + std::string(view(p.answers[i][e].reason)));
+      if (e != p.engine[i]) record.others.push_back(other_engine(p, i, e));
     state.ledger.placements.push_back(std::move(record));
   }
   warn_of_open_sizes(state, p);

@@ -81,6 +81,16 @@ Result<std::vector<std::string>> RulePass::paths(const PluginHost& plugins, std:
       paths.push_back(name);
       continue;
     }
+    // A pipeline may bring its rules along. `where` is its file and line.
+    if (const size_t colon = where.rfind(".toml"); colon != std::string::npos) {
+      const std::filesystem::path pipeline(where.substr(0, colon + 5));
+      std::filesystem::path beside = pipeline.parent_path() / "rules" / (stem + ".toml");
+      if (std::error_code error;
+          name.find('/') == std::string::npos && std::filesystem::is_regular_file(beside, error)) {
+        paths.push_back(beside.string());
+        continue;
+      }
+    }
     auto path = plugins.find_config("rules", stem);
     if (!path.ok()) return std::move(std::move(path).status().set_where(where));
     paths.push_back(*path);

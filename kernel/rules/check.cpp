@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <map>
 
 #include "base/toml.h"
 #include "ir/verify.h"
@@ -96,6 +98,19 @@ class Concrete {
   std::vector<std::pair<uint32_t, regie_type>> saved_;
 };
 
+// Variants have other random numbers and sizes; what is wrong is the same.
+std::string without_numbers(const std::string& text) {
+  std::string out;
+  for (const char* at = text.c_str(); *at;) {
+    char* end = nullptr;
+    const bool sign = (*at == '-' || *at == '+') && at[1] >= '0' && at[1] <= '9';
+    if (sign || (*at >= '0' && *at <= '9')) (void)std::strtod(at, &end);
+    out += end && end != at ? '#' : *at;
+    at = end && end != at ? end : at + 1;
+  }
+  return out;
+}
+
 class Checker {
  public:
   Checker(const RuleSet& rules, const SchemaSet& schemas, const OpSet& ops, const CheckOptions& options)
@@ -104,6 +119,8 @@ class Checker {
   Result<RuleCheck> check(const Rule& rule) {
     rule_ = &rule;
     out_ = {};
+    said_.clear();
+    again_.clear();
     out_.rule = rule.name;
     out_.where = rule.where;
     bool fires = false, rests = false;
@@ -124,6 +141,9 @@ class Checker {
     for (size_t i = 0; i < by_pattern_.size(); ++i)
       if (fires && by_pattern_[i] == 0)
         fail("no test in which pattern " + std::to_string(i + 1) + " of 'match' fires");
+    for (const auto& [failure, n] : again_)
+      out_.failures[failure] +=
+          " (and the same in " + std::to_string(n) + (n == 1 ? " variant)" : " variants)");
     return std::move(out_);
   }
 
@@ -133,6 +153,14 @@ class Checker {
     // Further random inputs of one graph fail alike: the first says it.
     const std::string where = place + ": " + (label_.empty() ? "" : label_ + ": ");
     if (!label_.empty() && !out_.failures.empty() && out_.failures.back().starts_with(where)) return;
+    // A variant that fails as another case of its test does says nothing new: it is counted.
+    const bool variant = label_.find(", variant") != std::string::npos;
+    if (variant)
+      if (const auto it = said_.find(place + without_numbers(what)); it != said_.end()) {
+        ++again_[it->second];
+        return;
+      }
+    said_.emplace(place + without_numbers(what), out_.failures.size());
     out_.failures.push_back(where + what);
   }
 
@@ -366,6 +394,8 @@ class Checker {
   std::string label_;
   std::vector<uint64_t> by_pattern_;  // how often each pattern has fired
   RuleCheck out_;
+  std::map<std::string, size_t> said_;  // place and words: which failure
+  std::map<size_t, size_t> again_;      // by failure: how many variants fail alike
 };
 
 }  // namespace

@@ -9,6 +9,10 @@ namespace regie {
 Result<const OpSchema*> find_schema(const SchemaSet& schemas, const std::string& op,
                                     const std::string& where) {
   if (const OpSchema* s = schemas.find(intern(op))) return s;
+  if (const std::string as = schemas.written_out(op); !as.empty())
+    return invalid_input("no graph has the operator '" + op + "': frontends write it out as " + as +
+                             ", which is what a rule matches",
+                         where);
   auto near = nearest_name(op, schemas.names());
   return invalid_input("unknown operator '" + op + "'" + (near ? "; did you mean '" + *near + "'?" : ""),
                        where);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/toml.h"
 #include "rules/expr.h"
@@ -249,8 +250,15 @@ Result<Predicate> parse_predicate(std::string_view text, const std::string& file
   } else {
     std::vector<std::string> known = function_names();
     if (call && std::find(known.begin(), known.end(), at.peek().text) == known.end()) {
-      for (const PredicateInfo& i : kPredicates) known.emplace_back(i.name);
-      auto near = nearest_name(at.peek().text, known);
+      // What is nothing but a call is a predicate; in a comparison it is a function.
+      const size_t last = plain.find_last_not_of(' ');
+      std::vector<std::string> predicates;
+      for (const PredicateInfo& i : kPredicates) predicates.emplace_back(i.name);
+      std::optional<std::string> near;
+      if (last != std::string::npos && plain[last] == ')' && plain.find_first_of("<>=") == std::string::npos)
+        near = nearest_name(at.peek().text, predicates);
+      known.insert(known.end(), predicates.begin(), predicates.end());
+      if (!near) near = nearest_name(at.peek().text, known);
       return at.error("unknown predicate '" + at.peek().text + "'" +
                       (near ? "; did you mean '" + *near + "'?" : "; docs/rules.md lists them"));
     }

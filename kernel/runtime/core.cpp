@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/log.h"
 #include "model/file.h"
 
 namespace regie {
@@ -174,6 +175,29 @@ Result<std::vector<ModelDevice>> set_devices(std::vector<ModelDevice> devices,
   return devices;
 }
 
+// The schedule, the kernels and what is predicted were made for the target's parameters. A device lists those
+// that no compile goes by as capabilities, "run-parameter:NAME".
+void note_changes(const Model& model, const Device& device, const ModelDevice& now,
+                  const std::vector<DeviceSetting>& settings) {
+  const auto was = std::find_if(model.devices.begin(), model.devices.end(),
+                                [&](const ModelDevice& d) { return d.name == now.name; });
+  if (was == model.devices.end()) return;
+  for (const DeviceSetting& s : settings) {
+    if (s.device != now.name || device.has("run-parameter:" + s.key)) continue;
+    const auto before =
+        std::find_if(was->params.begin(), was->params.end(), [&](const auto& p) { return p.first == s.key; });
+    if (before != was->params.end() && before->second == s.value) continue;
+    log(REGIE_LOG_WARNING, "session",
+        "device '" + now.name + "' runs with " + s.key + " = " + s.value +
+            ", but the model was compiled for " +
+            (before == was->params.end() ? "a target without it" : s.key + " = " + before->second) +
+            ": its schedule, kernels and predictions stay as they were; compile for a target file of your "
+            "own, a "
+            "copy of '" +
+            model.target + "' with this value, to have them made for it");
+  }
+}
+
 }  // namespace
 
 uint64_t SessionCore::timeout_ns(const Device& device) const {
@@ -201,6 +225,7 @@ Result<std::shared_ptr<SessionCore>> make_core(std::shared_ptr<const Model> mode
                set_devices(core->model->devices, options.device_settings));
   for (const ModelDevice& d : devices) {
     REGIE_ASSIGN(std::unique_ptr<Device> device, Device::open(d, *core->plugins));
+    note_changes(*core->model, *device, d, options.device_settings);
     core->devices.push_back(std::move(device));
   }
   REGIE_TRY(check_device_indices(*core->model, core->devices));

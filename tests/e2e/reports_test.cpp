@@ -400,10 +400,11 @@ TEST(Explain, NamesThatAreNotThere) {
   struct Case {
     const char *arguments, *words;
   };
-  for (const Case& c : {Case{"block1.nrm1", "did you mean 'block1.norm1'?"},
-                        Case{"--rule conv-activaton", "did you mean 'conv-activation'?"},
-                        Case{"--rule zzzz", "conv-batchnorm"}, Case{"utterly-different", "near names: "},
-                        Case{"stem.conv --rule gemm", "one of them"}}) {
+  for (const Case& c :
+       {Case{"block1.nrm1", "did you mean 'block1.norm1'?"},
+        Case{"--rule conv-activaton", "did you mean 'conv-activation'?"},
+        Case{"--rule zzzz", " rules the nearest are: "}, Case{"utterly-different", "near names: "},
+        Case{"stem.conv --rule gemm", "one of them"}}) {
     const ProcessResult r = run_regie("explain " + shell_word(kDigits) + " " + c.arguments);
     EXPECT_EQ(r.exit_code, 2) << c.arguments;
     EXPECT_EQ(r.out, "") << c.arguments;

@@ -1,6 +1,6 @@
 """The stories of docs/stories: each is told by commands that are run here, and its claims are checked.
 
-    stories.py REGIE WORK_FOLDER NAME [--page docs/stories/NAME.md]"""
+    stories.py REGIE WORK_FOLDER NAME [--page docs/stories] [--keep]"""
 
 import argparse
 import json
@@ -84,7 +84,7 @@ one into the other looks for neighbours. Here the pass that takes such nodes awa
         f'[[remove]]\nfrom = "{stage}"\npasses = ["remove-identity"]\n' for stage in ("prepare", "quantise", "recognise")))
     careless = ("--pipeline", "careless.toml")
     s.text.append("```toml\n" + (s.work / "careless.toml").read_text() + "```\n")
-    said = s.show("explain", "stray.onnx", "layer2.1.2.bn", *TARGET, *ONE, *careless, only=r"^\S| on aicore| conv-batchnorm|Conv expected, .*Cast",
+    said = s.show("explain", "stray.onnx", "layer2.1.2.bn", "--all", *TARGET, *ONE, *careless, only=r"^\S| on aicore| conv-batchnorm|Conv expected, .*Cast",
                   leave=8)
     s.claim("in the way: node 'layer2.1.2.conv.cast' (Cast)" in said, "explain names the node in the way")
     s.show("profile", "stray.onnx", *TARGET, *ONE, *careless, *QUIET, only=SUMMARY)
@@ -235,17 +235,20 @@ def main():
     options.add_argument("work")
     options.add_argument("name", choices=[*STORIES, "all"])
     options.add_argument("--page", help="folder for the page")
+    options.add_argument("--keep", action="store_true", help="leave the models in the work folder")
     given = options.parse_args()
     for name in STORIES if given.name == "all" else [given.name]:
         work = pathlib.Path(given.work) / name
         story = Story(str(pathlib.Path(given.regie).resolve()), work)
         STORIES[name](story)
-        made = f"\nMade by `tests/stories/stories.py build/release/bin/regie WORK_FOLDER {name} --page docs/stories`, and checked by the test `stories.{name}`.\n"
+        made = (f"\nMade by `build/venv/bin/python tests/stories/stories.py build/release/bin/regie WORK_FOLDER {name} --page docs/stories`, and "
+                f"checked by the test `stories.{name}`. With `--keep` the models that it writes (random weights, input `x`) and the other files "
+                f"stay in `WORK_FOLDER/{name}`, where the commands above can be run.\n")
         if given.page:
             path = pathlib.Path(given.page) / f"{name}.md"
             path.with_suffix(".new").write_text("\n".join(story.text) + made)
             path.with_suffix(".new").rename(path)
-        for model in [*work.glob("*.onnx"), *work.glob("*.rgm")]:
+        for model in [] if given.keep else [*work.glob("*.onnx"), *work.glob("*.rgm")]:
             model.unlink()
 
 

@@ -20,6 +20,10 @@ regie_device::regie_device(const regie_host* h, const regie_config* params)
       clock(settings.hardware, settings.sink),
       cache(static_cast<uint64_t>(settings.hardware.l2_bytes)) {
   static constexpr regie_str formats[] = {regie::sdk::lit(kAicpuFormat), regie::sdk::lit(REGIE_TILE_FORMAT)};
+  // What no engine and no scheduler goes by.
+  static constexpr regie_str capabilities[] = {
+      regie::sdk::lit("run-parameter:numerics"), regie::sdk::lit("run-parameter:wait_timeout_ms"),
+      regie::sdk::lit("run-parameter:queue_depth"), regie::sdk::lit("run-parameter:callback_ns")};
   const regie::sdk::Accelerator& hw = settings.hardware;
   space = {regie::sdk::lit("device memory"), 0, 512, static_cast<uint64_t>(hw.memory_bytes)};
   description.struct_size = sizeof description;
@@ -27,6 +31,8 @@ regie_device::regie_device(const regie_host* h, const regie_config* params)
   description.spaces = &space;
   description.format_count = static_cast<uint32_t>(std::size(formats));
   description.formats = formats;
+  description.capability_count = static_cast<uint32_t>(std::size(capabilities));
+  description.capabilities = capabilities;
   description.limits = {static_cast<uint32_t>(hw.streams), static_cast<uint32_t>(hw.events),
                         static_cast<uint32_t>(hw.queue_depth), 0, settings.wait_timeout_ns};
   lane_names.push_back("AI Core");

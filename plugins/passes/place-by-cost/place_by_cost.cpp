@@ -256,7 +256,7 @@ class PlaceByCost : public Placer {
       network->add_cost(producer_open ? t.producer : readers, table);
   }
 
-  // What the node's engine says, and what the whole would cost more with each other one.
+  // What the node's engine says, and, a line each, what the whole would cost more with each other one.
   std::string reason(uint32_t index) {
     std::string text = kernel(at(index).answers[engine_[index]]);
     if (engines() == 1) return text;
@@ -264,7 +264,7 @@ class PlaceByCost : public Placer {
     const double now = around(index);
     for (uint32_t e = 0; e < engines(); ++e) {
       if (e == chosen) continue;
-      text += "; " + answer(index, e);
+      text += "\n" + answer(index, e);
       if (!at(index).answers[e].can) continue;
       move(index, e);
       text += ", with transfers " + microseconds(std::max(0.0, around(index) - now)) + " more";

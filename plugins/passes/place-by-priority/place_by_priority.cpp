@@ -36,11 +36,10 @@ class PlaceByPriority : public Placer {
       const Choice choice = by_priority(i, engine_of);
       if (choice.engine == REGIE_NONE) continue;
       engine = choice.engine;
-      const std::string others = everyone(i, engine);
       const std::string reason = choice.gave_way
                                      ? "own kernel, " + microseconds(choice.ns) + " with transfers"
                                      : kernel(at(i).answers[engine]);
-      assign(i, engine, others.empty() ? reason : reason + "; " + others);
+      assign(i, engine, reason + other_lines(i, engine));
     }
     finish();
   }

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "regie/plugin.hpp"
 
@@ -141,15 +142,40 @@ inline bool read_accelerator_key(std::string_view who, std::string_view key, std
   return false;
 }
 
+// Letters to change, add or take away to make one of the other.
+inline size_t letters_between(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t corner = row[0]++;
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t change = corner + (a[i] != b[j]);
+      corner = row[j + 1];
+      row[j + 1] = std::min({corner + 1, row[j] + 1, change});
+    }
+  }
+  return row[b.size()];
+}
+
 [[noreturn]] inline void refuse_accelerator_key(std::string_view who, std::string_view key,
                                                 std::span<const std::string_view> own = {}) {
+  std::vector<std::string_view> keys(own.begin(), own.end());
+  keys.insert(keys.end(), std::begin(kAcceleratorOptions), std::end(kAcceleratorOptions));
   std::string known;
-  for (std::string_view k : own) known += std::string(k) + ", ";
-  for (const AcceleratorKey& k : kAcceleratorKeys) known += std::string(k.name) + ", ";
-  for (std::string_view k : kAcceleratorOptions) known += std::string(k) + ", ";
-  known.resize(known.size() - 2);
+  for (std::string_view k : keys) known += std::string(k) + ", ";
+  for (const AcceleratorKey& k : kAcceleratorKeys) keys.emplace_back(k.name);
+  std::string_view near;
+  size_t least = 2 + key.size() / 4;
+  for (std::string_view k : keys)
+    if (const size_t n = letters_between(key, k); n < least && n < k.size()) {
+      near = k;
+      least = n;
+    }
   throw Failure(REGIE_INVALID_INPUT,
-                std::string(who) + ": unknown parameter '" + std::string(key) + "'; known: " + known);
+                std::string(who) + ": unknown parameter '" + std::string(key) + "'" +
+                    (near.empty() ? "" : "; did you mean '" + std::string(near) + "'?") +
+                    (near.empty() ? "; known are " : " Known are ") + known +
+                    "and the figures of the hardware that the target's file lists");
 }
 
 // For an engine: all of the hardware, what is the device's own passed over. `own(key, text)` reads a key of the

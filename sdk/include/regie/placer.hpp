@@ -54,6 +54,8 @@ class Placer {
   }
   double sync_ns(uint32_t from, uint32_t to) const { return problem_->sync_ns(problem_, from, to); }
 
+  // `reason`: why there, in one line; each further line begins with the name of another engine, as `answer` gives
+  // it, and says what it would have cost there. `explain` shows them apart.
   void assign(uint32_t index, uint32_t engine, std::string_view reason) const {
     check(problem_->assign(problem_, index, engine, str(reason)));
   }
@@ -107,10 +109,11 @@ class Placer {
   static std::string why(const regie_answer& a) {
     return a.reason.size ? std::string(sv(a.reason)) : "no reason given";
   }
-  // "own kernel: brgconv"
+  // "own kernel, predicted 12.0 us (brgconv)": in the engine's words of when it was asked.
   static std::string kernel(const regie_answer& a) {
-    std::string text = a.reference ? "reference kernel" : "own kernel";
-    if (a.reason.size) text += ": " + std::string(sv(a.reason));
+    const std::string kind = a.reference ? "reference kernel" : "own kernel";
+    std::string text = kind + ", predicted " + microseconds(a.cost_ns);
+    if (a.reason.size && sv(a.reason) != kind) text += " (" + std::string(sv(a.reason)) + ")";
     return text;
   }
   // "npu: could, 12.0 us": what one engine said.
@@ -118,6 +121,13 @@ class Placer {
     const regie_answer& a = at(index).answers[engine];
     if (!a.can) return name(engine) + " says: " + why(a);
     return name(engine) + (a.reference ? ": reference kernel only, " : ": could, ") + microseconds(a.cost_ns);
+  }
+  // A line for each engine apart from `except`, for the reason of `assign`.
+  std::string other_lines(uint32_t index, uint32_t except) const {
+    std::string text;
+    for (uint32_t e = 0; e < engines(); ++e)
+      if (e != except) text += "\n" + answer(index, e);
+    return text;
   }
   // What the engines said, apart from `except`.
   std::string everyone(uint32_t index, uint32_t except) const {
