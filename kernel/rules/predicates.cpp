@@ -10,8 +10,8 @@
 namespace regie {
 namespace {
 
-// What the match reads from outside, by its slot, where that is `v`, which it makes: Add(%c, %r) of one value. What
-// stands in the place of the match would read it still.
+// What the match reads from outside, by its slot, where that is `v`, which it makes: Add(%c, %r) of one
+// value. What stands in the place of the match would read it still.
 uint32_t outside_name(const MatchState& m, uint32_t v) {
   for (uint32_t slot = 0; slot < m.values.size(); ++slot)
     if (m.rule->values[slot].node == kNoSlot && m.values[slot] == v) return slot;

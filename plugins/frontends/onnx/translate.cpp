@@ -52,7 +52,8 @@ int64_t normal_axis(Translation& t, int64_t axis, int64_t rank, std::string_view
 
 void same(Translation& t) { t.finish(t.ref.node->op_type(), t.operands, t.attributes.list()); }
 
-// As in numpy.matmul, a list is a row on the left and a column on the right, and that axis is not in the result.
+// As in numpy.matmul, a list is a row on the left and a column on the right, and that axis is not in the
+// result.
 void product_of_integers(Translation& t) {
   const std::string op(t.ref.node->op_type());
   const size_t right = op == "MatMulInteger" ? 1 : 3;
