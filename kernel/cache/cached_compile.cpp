@@ -64,7 +64,9 @@ std::string not_for_cache(const CompileOptions& o) {
 
 std::vector<std::string> reasons(const CacheKey& key, const std::optional<EntryInfo>& nearest) {
   if (!nearest) return {"there is no entry of this model or of this path"};
-  return differences(key, nearest->key);
+  auto list = differences(key, nearest->key);
+  if (list.empty()) list.push_back("nothing, but the model file of the entry is gone or cannot be read");
+  return list;
 }
 
 class Compile {

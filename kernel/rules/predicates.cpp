@@ -11,6 +11,14 @@
 namespace regie {
 namespace {
 
+// What the match reads from outside, by its slot, where that is `v`, which it makes: Add(%c, %r) of one
+// value. What stands in the place of the match would read it still.
+uint32_t outside_name(const MatchState& m, uint32_t v) {
+  for (uint32_t slot = 0; slot < m.values.size(); ++slot)
+    if (m.rule->values[slot].node == kNoSlot && m.values[slot] == v) return slot;
+  return kNoSlot;
+}
+
 struct PredicateInfo {
   std::string_view name;
   PredicateKind kind;
@@ -200,6 +208,7 @@ bool holds_for_all(const Predicate& p, const MatchState& m) {
           ok = !(use.node & REGIE_USE_REGION) && m.matched(use.node);
           if (!ok) break;
         }
+        ok = ok && outside_name(m, v) == kNoSlot;
         break;
       case PredicateKind::kNotOutput:
         ok = !m.read_by_region(v);
@@ -334,6 +343,8 @@ std::string explain(const Predicate& p, const MatchState& m, uint32_t* in_the_wa
       const std::string name = "%" + m.rule->values[slot].name;
       if (m.read_by_region(v)) return name + " is a result of the graph or region";
       if (p.kind == PredicateKind::kNotOutput) continue;
+      if (const uint32_t outside = outside_name(m, v); outside != kNoSlot)
+        return name + " is %" + m.rule->values[outside].name + " as well, which stays";
       std::string readers;
       size_t listed = 0, count = g.uses(v).size();
       for (const regie_use& use : g.uses(v)) {

@@ -79,6 +79,31 @@ TEST(HostCpu, ConvolutionsOfOnePositionEqualPlainLoops) {
   }
 }
 
+// Windows that lie in the padding altogether: bias and activation alone are right there, sums are not
+// oneDNN's to make.
+TEST(HostCpu, WindowsInThePadding) {
+  need_reference_kernels();
+  HostCpu cpu;
+  for (const bool residual : {false, true})
+    for (const size_t activation : {size_t{0}, size_t{1}})
+      for (const Ints& pads : {Ints{1, 1, 0, 0}, Ints{0, 0, 1, 2}, Ints{2, 1, 0, 1}, Ints{0, 0, 0, 0}}) {
+        ConvCase c{{1, 8, 7, 7}, {1, 1}, {1, 2}, {1, 1}, pads};
+        c.out_channels = 8;
+        c.bias = true;
+        c.residual = residual;
+        c.activation = kActivations[activation];
+        SCOPED_TRACE(c.describe());
+        auto node = conv_node(c, 7);
+        const auto answer = cpu.engine.ask(*node);
+        const bool inside = pads == Ints{0, 0, 0, 0};
+        ASSERT_TRUE(answer.can);
+        EXPECT_EQ(answer.reference, residual && !inside) << answer.reason;
+        if (answer.reference) continue;
+        const Kernel kernel = cpu.engine.compile(*node, 1);
+        ASSERT_LE(difference(conv_by_loops(c, *node), cpu.device.run(kernel, *node, {1, 1})), kTolerance);
+      }
+}
+
 // What oneDNN is not asked for, or has no kernel for, goes to the reference kernel or is refused; never
 // wrong.
 TEST(HostCpu, AnswersByReferenceKernelWhereOneDnnDoesNot) {

@@ -122,6 +122,10 @@ std::vector<Part> parts_of(const NativeRequest& r, const NativeTensor& whole,
     }
     if (p.elem != whole.elem || p.rank() != whole.rank() || p.format != whole.format)
       refuse("the parts differ in type or format");
+    // Of symbolic sizes only the run knows.
+    for (int64_t d = 0; d < whole.rank(); ++d)
+      if (d != axis && p.dims[static_cast<size_t>(d)] != whole.dims[static_cast<size_t>(d)])
+        refuse("the parts differ along axis " + std::to_string(d));
     const Axes a = axes_of(p, false);
     const int64_t block = whole.format == kBlocked && axis == 1 ? kBlock : 1;
     if (p.dims[static_cast<size_t>(axis)] % block) refuse("a part is no whole number of blocks");

@@ -101,7 +101,7 @@ UNARY(Sqrt, root(x))
 UNARY(Floor, floor_of(x))
 UNARY(Ceil, ceil_of(x))
 UNARY(Round, even(x))
-UNARY(Sign, (x > S(0)) - (x < S(0)))
+UNARY(Sign, x > S(0) ? S(1) : x < S(0) ? static_cast<S>(-1) : x)  // NaN stays
 UNARY(Softsign, x / (S(1) + magnitude(x)))
 struct IsNaN : Plain {
   using Plain::Plain;

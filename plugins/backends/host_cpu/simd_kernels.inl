@@ -168,7 +168,7 @@ void unary(Unary op, float* y, const float* x, int64_t n, float a, float b) {
     case Unary::kSqrt: return map1(y, x, n, [](V v) { return each<sqrt_one>(v); });
     case Unary::kSwish: return map1(y, x, n, [=](V v) { return v * sigmoid_of(a * v); });
     case Unary::kTanh: return map1(y, x, n, [](V v) { return tanh_of(v); });
-    case Unary::kThresholdedRelu: return map1(y, x, n, [=](V v) { return v > a ? v : (v != v ? v : all(0.f)); });
+    case Unary::kThresholdedRelu: return map1(y, x, n, [=](V v) { return v > a ? v : all(0.f); });
   }
 }
 

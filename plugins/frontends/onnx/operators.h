@@ -115,6 +115,7 @@ int64_t normal_axis(Translation&, int64_t axis, int64_t rank, std::string_view w
 
 void same(Translation&);
 void same_but_precision(Translation&);
+void product_of_integers(Translation&);
 void softmax_of_2d(Translation&);
 void axes_to_operand(Translation&);
 void split_to_operand(Translation&);

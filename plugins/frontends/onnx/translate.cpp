@@ -52,6 +52,26 @@ int64_t normal_axis(Translation& t, int64_t axis, int64_t rank, std::string_view
 
 void same(Translation& t) { t.finish(t.ref.node->op_type(), t.operands, t.attributes.list()); }
 
+// As in numpy.matmul, a list is a row on the left and a column on the right, and that axis is not in the
+// result.
+void product_of_integers(Translation& t) {
+  const std::string op(t.ref.node->op_type());
+  const size_t right = op == "MatMulInteger" ? 1 : 3;
+  std::vector<int64_t> gone;
+  std::vector<uint32_t> operands = t.operands;
+  if (t.type(operands[0]).rank == 1) {
+    operands[0] = t.make("Unsqueeze", {operands[0], t.constant(integers({0}), "row")});
+    gone.push_back(t.type(operands[right]).rank == 1 ? 0 : -2);
+  }
+  if (t.type(operands[right]).rank == 1) {
+    operands[right] = t.make("Unsqueeze", {operands[right], t.constant(integers({1}), "column")});
+    gone.push_back(gone.empty() ? -1 : 1);
+  }
+  if (gone.empty()) return same(t);
+  const uint32_t whole = t.make(op, operands, t.attributes.list());
+  t.finish("Squeeze", {whole, t.constant(integers(gone), "axes")}, {});
+}
+
 // What says how exactly intermediate numbers are kept is left out: they are of single precision at least.
 void same_but_precision(Translation& t) {
   for (const char* name : {"precision", "softmax_precision", "stash_type"}) t.attributes.take(name);

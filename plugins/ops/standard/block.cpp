@@ -42,6 +42,8 @@ KernelPtr prepare_blocks(Prepare& p) {
   const bool column_first = p.attrs.text("mode", "DCR") == "CRD";
   // The larger picture has the rows h, block row; columns w, block column; the deeper one the channels.
   Index deep = to_space ? x : y;
+  if (to_space ? x[1] % (b * b) != 0 : x[2] % b != 0 || x[3] % b != 0)
+    p.bad("the shape " + print_shape(x) + " cannot be divided by " + std::to_string(to_space ? b * b : b));
   const int64_t channels = deep[1] / (b * b), h = deep[2], w = deep[3];
   p.expect_result(0, to_space ? std::vector<int64_t>{x[0], x[1] / (b * b), x[2] * b, x[3] * b}
                               : std::vector<int64_t>{x[0], x[1] * b * b, x[2] / b, x[3] / b});

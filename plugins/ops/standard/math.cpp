@@ -30,7 +30,7 @@ REGIE_OPS_FUNCTION(Cosh, std::cosh(x))
 REGIE_OPS_FUNCTION(Asinh, std::asinh(x))
 REGIE_OPS_FUNCTION(Acosh, std::acosh(x))
 REGIE_OPS_FUNCTION(Atanh, std::atanh(x))
-REGIE_OPS_FUNCTION(Sign, static_cast<A>((x > A(0)) - (x < A(0))))
+REGIE_OPS_FUNCTION(Sign, x > A(0) ? A(1) : x < A(0) ? static_cast<A>(-1) : x)  // NaN stays
 REGIE_OPS_FUNCTION(Mish, x* std::tanh(Softplus()(x)))
 REGIE_OPS_FUNCTION(BitwiseNot, static_cast<A>(~x))
 #undef REGIE_OPS_FUNCTION
