@@ -268,8 +268,6 @@ Lowered lower_move(const Request& r) {
       if (d < 0 || d >= x.rank || taken[static_cast<size_t>(d)]) refuse("attribute 'perm' is no permutation");
       taken[static_cast<size_t>(d)] = true;
     }
-    if (is_byte(x.elem) && turns_over(dims, order))
-      refuse("it moves single bytes: the last axis does not stay the last");
     if (turns_over(dims, order)) return turned_over(r, plan_transposition(x.elem, dims, order, r.chip));
     std::vector<int64_t> strides(order.size(), 1);
     for (size_t d = order.size(); d-- > 1;) strides[d - 1] = strides[d] * x.dims[d];
