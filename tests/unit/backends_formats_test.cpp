@@ -113,6 +113,13 @@ const Case kInFormats[] = {
        if (c.residual) c.activation = kActivations[1];
        return conv_node(c, r());
      }},
+    {"GlobalAveragePool",
+     [](std::mt19937_64& r) {
+       const int64_t channels = random_in(r, 0, 1) ? 16 * random_in(r, 1, 20) : random_in(r, 1, 90);
+       Ints d{random_in(r, 1, 2), channels, random_in(r, 1, 9), random_in(r, 2, 9)};
+       return std::make_unique<Node>("GlobalAveragePool", std::vector<Attr>{}, list({random_floats(d, r())}),
+                                     list({zeros(REGIE_F32, {d[0], d[1], 1, 1})}));
+     }},
     {"MaxPool",
      [](std::mt19937_64& r) {
        Ints d{random_in(r, 1, 2), 16 * random_in(r, 1, 3), 8, 8};

@@ -52,6 +52,33 @@ TEST_P(Convolution, EqualsPlainLoops) {
 INSTANTIATE_TEST_SUITE_P(Layouts, Convolution, testing::Values("auto", "plain", "own"),
                          [](const auto& info) { return std::string(info.param); });
 
+// Where they see one position, convolutions are a matrix by a vector, for few pictures by a loop of our own.
+TEST(HostCpu, ConvolutionsOfOnePositionEqualPlainLoops) {
+  HostCpu cpu;
+  std::mt19937_64 random(77);
+  for (int n = 0; n < 120; ++n) {
+    const auto spatial = static_cast<size_t>(random_in(random, 1, 3));
+    const Ints ones(spatial, 1);
+    ConvCase c{{random_in(random, 1, 6), random_in(random, 1, 90)}, ones, ones, ones, Ints(2 * spatial, 0)};
+    c.x.insert(c.x.end(), spatial, 1);
+    c.out_channels = random_in(random, 1, 150);
+    c.bias = random_in(random, 0, 1) != 0;
+    c.residual = random_in(random, 0, 5) == 0;
+    c.constant = random_in(random, 0, 5) != 0;
+    c.activation = kActivations[static_cast<size_t>(n) % std::size(kActivations)];
+    if (random_in(random, 0, 5) == 0) {  // one position with padding behind it
+      c.strides = Ints(spatial, 2);
+      c.pads[spatial] = 1;
+    }
+    SCOPED_TRACE(c.describe());
+    auto node = conv_node(c, random());
+    const uint32_t threads = 1 + n % 2;
+    const Kernel kernel = cpu.engine.compile(*node, threads);
+    ASSERT_EQ(kernel.format, "host_cpu.onednn/3");
+    ASSERT_LE(difference(conv_by_loops(c, *node), cpu.device.run(kernel, *node, {threads, 1})), kTolerance);
+  }
+}
+
 // What oneDNN is not asked for, or has no kernel for, goes to the reference kernel or is refused; never
 // wrong.
 TEST(HostCpu, AnswersByReferenceKernelWhereOneDnnDoesNot) {

@@ -22,6 +22,7 @@
 #include "regie/timeline.hpp"
 #include "regie_digests.h"
 #include "settings.h"
+#include "small_kernels.h"
 #include "tables.h"
 #include "worker.h"
 
@@ -225,6 +226,8 @@ regie_executable* prepare_dnnl(regie_loaded_kernel& kernel, const DnnlBlob& blob
   std::string reason = "a tensor has no element";
   if (std::none_of(r.operands, r.operands + r.operand_count, is_empty)) {
     try {
+      if (NativePtr own = small_kernel(blob, r, threads))
+        return new regie_executable{threads, NativeRun(std::move(own))};
       auto* made = new regie_executable{threads, DnnlRun(device.dnnl.get(), blob, r, kernel.repacked)};
       if (std::get<DnnlRun>(made->run).repacked()) {
         ++device.repacked;
@@ -392,6 +395,10 @@ regie_device::regie_device(const regie_host* h, const regie_config* params)
       settings(read_settings(params)),
       dnnl(make_engine()),
       capabilities(list_capabilities()) {
+  // Before its first kernel oneDNN looks for a profiler's library in some forty folders, unless somebody says
+  // what he wants.
+  if (!std::getenv("ONEDNN_JIT_PROFILE") && !std::getenv("DNNL_JIT_PROFILE"))
+    dnnl_set_jit_profiling_flags(DNNL_JIT_PROFILE_NONE);
   description.struct_size = sizeof description;
   description.space_count = 1;
   description.spaces = kSpaces;

@@ -83,6 +83,7 @@ class ReferenceRun {
 class NativeRun {
  public:
   NativeRun(const NativeBlob& blob, const PrepareRequest& request, uint32_t threads);
+  explicit NativeRun(NativePtr kernel) : kernel_(std::move(kernel)) {}
   uint64_t scratch_bytes() const { return kernel_->scratch_bytes; }
   regie_status run(const regie_launch& launch, std::string* words) const;
 

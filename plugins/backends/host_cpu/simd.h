@@ -59,6 +59,10 @@ struct Simd {
   void (*moments)(const float* x, int64_t n, double* sum, double* square);
   // y[i] += sum over j of w[i * columns + j] * x[j].
   void (*gemv_dot)(float* y, const float* w, const float* x, int64_t rows, int64_t columns);
+  // y[j] += sum over i of x[i] * w[i * width + j], for `width` of them.
+  void (*gemv_columns)(float* y, const float* w, const float* x, int64_t width, int64_t columns);
+  // y[j] = sum over the rows of x[row * step + j].
+  void (*sum_rows)(float* y, const float* x, int64_t rows, int64_t step, int64_t n);
   // Gates i, o, f, c of n each (already summed): cell and hidden state of one step.
   void (*lstm_step)(const float* i, const float* o, const float* f, const float* c, float* cell,
                     float* hidden, int64_t n);

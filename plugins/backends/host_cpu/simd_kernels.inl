@@ -368,6 +368,67 @@ void gemv_dot(float* y, const float* w, const float* x, int64_t rows, int64_t co
   for (; i < rows; ++i) dot_rows<1>(y + i, w + i * columns, x, columns);
 }
 
+// Several sums of each, as one waits for the one before.
+template <int kVectors, int kSums>
+inline void columns_of(float* y, const float* w, const float* x, int64_t width, int64_t columns) {
+  V acc[kSums][kVectors] = {};
+  int64_t i = 0;
+  for (; i + kSums <= columns; i += kSums)
+    for (int s = 0; s < kSums; ++s)
+      for (int v = 0; v < kVectors; ++v) acc[s][v] += all(x[i + s]) * load(w + (i + s) * width + v * L);
+  for (; i < columns; ++i)
+    for (int v = 0; v < kVectors; ++v) acc[0][v] += all(x[i]) * load(w + i * width + v * L);
+  for (int v = 0; v < kVectors; ++v) {
+    V sum = acc[0][v];
+    for (int s = 1; s < kSums; ++s) sum += acc[s][v];
+    store(y + v * L, load(y + v * L) + sum);
+  }
+}
+
+void gemv_columns(float* y, const float* w, const float* x, int64_t width, int64_t columns) {
+  int64_t j = 0;
+  for (; j + 2 * L <= width; j += 2 * L) columns_of<2, 4>(y + j, w + j, x, width, columns);
+  for (; j + L <= width; j += L) columns_of<1, 4>(y + j, w + j, x, width, columns);
+  for (; j < width; ++j)
+    for (int64_t i = 0; i < columns; ++i) y[j] += x[i] * w[i * width + j];
+}
+
+template <int kVectors>
+inline void sum_columns(float* y, const float* x, int64_t rows, int64_t step) {
+  V acc[2][kVectors] = {};
+  int64_t r = 0;
+  for (; r + 2 <= rows; r += 2)
+    for (int s = 0; s < 2; ++s)
+      for (int v = 0; v < kVectors; ++v) acc[s][v] += load(x + (r + s) * step + v * L);
+  if (r < rows)
+    for (int v = 0; v < kVectors; ++v) acc[0][v] += load(x + r * step + v * L);
+  for (int v = 0; v < kVectors; ++v) store(y + v * L, acc[0][v] + acc[1][v]);
+}
+
+void sum_rows(float* y, const float* x, int64_t rows, int64_t step, int64_t n) {
+  if (n >= L) {
+    int64_t j = 0;
+    for (; j + 4 * L <= n; j += 4 * L) sum_columns<4>(y + j, x + j, rows, step);
+    for (; j + L <= n; j += L) sum_columns<1>(y + j, x + j, rows, step);
+    // The last ones once more with what is missing to a vector.
+    if (j < n) sum_columns<1>(y + n - L, x + n - L, rows, step);
+    return;
+  }
+  int64_t r = 0;
+  for (int64_t j = 0; j < n; ++j) y[j] = 0;
+  if (step == n && L % n == 0) {  // several rows are a vector
+    float sums[L];
+    const int64_t together = L / n;
+    r = rows / together * together;
+    if (r > 0) {
+      sum_columns<1>(sums, x, r / together, L);
+      for (int64_t j = 0; j < L; ++j) y[j % n] += sums[j];
+    }
+  }
+  for (; r < rows; ++r)
+    for (int64_t j = 0; j < n; ++j) y[j] += x[r * step + j];
+}
+
 void lstm_step(const float* gi, const float* go, const float* gf, const float* gc, float* cell, float* hidden,
                int64_t n) {
   int64_t j = 0;
@@ -404,6 +465,6 @@ void gru_mix(const float* z, const float* candidate, float* hidden, int64_t n) {
 }  // namespace
 
 extern const Simd HOST_CPU_SIMD = {unary,       binary,        affine,  affine_one, fold_row,  fold_into, softmax_row,
-                                   exp_row,     normalise_row, moments, gemv_dot,   lstm_step, gru_mix};
+                                   exp_row,     normalise_row, moments, gemv_dot,   gemv_columns, sum_rows, lstm_step, gru_mix};
 
 }  // namespace host_cpu
