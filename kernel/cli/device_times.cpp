@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <set>
 
 namespace regie::cli {
 
@@ -28,7 +27,6 @@ std::string origin_of(const TaskInfo& info) {
 
 std::vector<StreamTimes> read_device_times(const char* text) {
   std::vector<StreamTimes> streams;
-  std::set<uint32_t> devices;
   const Json all = Json::parse(text);
   for (const Json& s : all.at("streams")) {
     StreamTimes& to = streams.emplace_back();
@@ -42,8 +40,7 @@ std::vector<StreamTimes> read_device_times(const char* text) {
     for (const Json& p : s.at("slices"))
       to.slices.push_back({p.at("time"), p.at("lane"), p.at("begin"), p.at("end"), p.at("name")});
     for (const Json& w : s.at("waits")) to.waits.push_back({w.at("begin"), w.at("end")});
-    if (devices.insert(to.device).second)
-      for (const Json& h : s.at("host")) to.host.push_back({h.at("time"), h.at("begin"), h.at("end")});
+    for (const Json& h : s.at("host")) to.host.push_back({h.at("time"), h.at("begin"), h.at("end")});
   }
   return streams;
 }

@@ -43,7 +43,10 @@ Status RunState::collect_records() {
                           std::string(slice.name.data, slice.name.size)});
     }
     r.waits.assign(trace.waits, trace.waits + trace.wait_count);
-    r.host.assign(trace.host, trace.host + trace.host_count);
+    // Every stream tells all of them: they are the device's.
+    if (std::none_of(records_.begin(), records_.end() - 1,
+                     [&](const DeviceRecord& other) { return other.device == r.device; }))
+      r.host.assign(trace.host, trace.host + trace.host_count);
     const int64_t offset = clock_offsets_[s->device];
     for (const regie_trace_task& t : r.tasks) {
       if (t.lane != REGIE_NONE && t.lane >= trace.lane_count)

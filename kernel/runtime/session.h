@@ -74,7 +74,7 @@ struct DeviceRecord {
   };
   std::vector<Slice> slices;
   std::vector<regie_trace_wait> waits;
-  std::vector<regie_trace_host> host;  // of the device
+  std::vector<regie_trace_host> host;  // of the device, told with its first stream
 };
 
 class Context;
