@@ -79,8 +79,7 @@ TEST(HostCpu, ConvolutionsOfOnePositionEqualPlainLoops) {
   }
 }
 
-// Windows that lie in the padding altogether: bias and activation alone are right there, sums are not
-// oneDNN's to make.
+// Windows that lie in the padding altogether, where not each of oneDNN's implementations adds what it should.
 TEST(HostCpu, WindowsInThePadding) {
   need_reference_kernels();
   HostCpu cpu;
@@ -95,10 +94,7 @@ TEST(HostCpu, WindowsInThePadding) {
         SCOPED_TRACE(c.describe());
         auto node = conv_node(c, 7);
         const auto answer = cpu.engine.ask(*node);
-        const bool inside = pads == Ints{0, 0, 0, 0};
-        ASSERT_TRUE(answer.can);
-        EXPECT_EQ(answer.reference, residual && !inside) << answer.reason;
-        if (answer.reference) continue;
+        ASSERT_TRUE(answer.can && !answer.reference) << answer.reason;
         const Kernel kernel = cpu.engine.compile(*node, 1);
         ASSERT_LE(difference(conv_by_loops(c, *node), cpu.device.run(kernel, *node, {1, 1})), kTolerance);
       }

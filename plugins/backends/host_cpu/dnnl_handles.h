@@ -27,6 +27,7 @@ struct Destroy {
   void operator()(dnnl_memory_t h) const { dnnl_memory_destroy(h); }
   void operator()(dnnl_primitive_t h) const { dnnl_primitive_destroy(h); }
   void operator()(dnnl_primitive_desc_t h) const { dnnl_primitive_desc_destroy(h); }
+  void operator()(dnnl_primitive_desc_iterator_t h) const { dnnl_primitive_desc_iterator_destroy(h); }
   void operator()(dnnl_primitive_attr_t h) const { dnnl_primitive_attr_destroy(h); }
   void operator()(dnnl_post_ops_t h) const { dnnl_post_ops_destroy(h); }
 };

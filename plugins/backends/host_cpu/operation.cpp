@@ -149,6 +149,14 @@ uint32_t residual_operand(std::string_view op) {
   return l ? l->residual : REGIE_NONE;
 }
 
+bool may_miss(const Operation& op) {
+  for (int i = 0; i + 2 < op.src.ndims; ++i) {
+    const int64_t span = (op.kernel[i] - 1) * (op.dilates[i] + 1);
+    if (op.pad_l[i] > span || op.pad_r[i] > span) return true;
+  }
+  return false;
+}
+
 Operation describe(std::string_view op, const Attrs& attrs, const regie_tensor* operands,
                    uint32_t operand_count, const regie_tensor* results, uint32_t result_count) {
   const Lowering* l = find_lowering(op);

@@ -65,6 +65,8 @@ void set_formats(Operation& op, const Formats& formats, const regie_tensor* oper
 
 // Which operand may be overwritten by the result of this operator, as its residual; REGIE_NONE: none.
 uint32_t residual_operand(std::string_view op);
+// Of convolutions and pooling: may a window lie in the padding altogether?
+bool may_miss(const Operation& op);
 
 // Is it a product of bytes, with scales and zero points?
 bool is_quantised(std::string_view op);

@@ -72,15 +72,6 @@ int spatial_rank(const regie_tensor& x) {
   return x.rank - 2;
 }
 
-// Of a window that lies in the padding altogether.
-bool misses(const Operation& op, size_t spatial) {
-  for (size_t i = 0; i < spatial; ++i) {
-    const int64_t span = (op.kernel[i] - 1) * (op.dilates[i] + 1);
-    if (op.pad_l[i] > span || op.pad_r[i] > span) return true;
-  }
-  return false;
-}
-
 // ---- convolution ----
 
 // What both convolutions take: y = W * x, or x = W * y turned round; W is [outer, inner / group, window].
@@ -145,7 +136,7 @@ Operation window_pool(const Request& r, bool* ceiled) {
   if (kernel[0] == 0) refuse("kernel_shape is missing");
   fill_window(op, r, {x.dims + 2, spatial}, {y.dims + 2, spatial}, ceiled);
   // oneDNN gives the lowest float for a window in which there is no element, ONNX minus infinity or NaN.
-  if (misses(op, spatial)) refuse("a window may lie in the padding altogether");
+  if (may_miss(op)) refuse("a window may lie in the padding altogether");
   for (size_t i = 0; i < spatial; ++i)
     if (op.dilates[i] && (op.pad_l[i] || op.pad_r[i]))
       refuse("a dilated window in padding may hold no element");
@@ -179,8 +170,6 @@ Operation convolution(const Request& r) {
   if (const regie_tensor* residual = r.operand(3)) {
     if (residual->rank != y.rank || !std::equal(residual->dims, residual->dims + y.rank, y.dims))
       refuse("the residual must have the result's shape");
-    // oneDNN 2.6 leaves out bias and residual there, or reads beside them.
-    if (misses(op, spatial)) refuse("something is added where a window may lie in the padding altogether");
     op.residual_operand = 3;
     op.post.push_back({PostOp::kSum, dnnl_alg_kind_undef, 1, 0, REGIE_NONE, {}});
   }
