@@ -127,3 +127,75 @@ def bert(path, layers=12, hidden=768, heads=12, length=128):
         y = n.add("Gelu", name + ".gelu", [dense(x, name + ".up", hidden, 4 * hidden)])
         x = norm(n.add("Add", name + ".residual2", [dense(y, name + ".down", 4 * hidden, hidden), x]), name + ".norm2")
     return n.save(path, [(x, ["N", length, hidden], TensorProto.FLOAT)])
+
+
+def resnet_training(path, batch, blocks=(3, 4, 6, 3), size=224):
+    """Work like a training step's of `resnet`, without its values: for each convolution the product itself, the statistics and the
+    normalisation of its result, and backwards two sums over gradient and result, the normalisation's gradient, the weights' gradient (as
+    the product of the same size: of the same input, added to the gradient) and the input's gradient (of a step of two, as a product with
+    four times the channels, seen as a picture twice as wide and high). Each reads and writes the tensors that the step's own would, but
+    for the weights' gradients, which are as large as a result here. Weights are constant; the optimiser's update is left out."""
+    n = Network("resnet%d_training" % (3 * sum(blocks) + 2))
+    zero, one = n.constant("zero", np.float32(0)), n.constant("one", np.float32(1))
+    sizes = {}
+
+    def mean(x, name):
+        return n.add("GlobalAveragePool", name, [x])
+
+    def unit(x, name, inputs, outputs, kernel, stride=1, relu=True, residual=None):
+        """The result, and what the way back needs."""
+        c = n.conv(x, name + ".conv", inputs, outputs, kernel, stride)
+        y = n.add("Mul", name + ".norm", [n.add("Sub", name + ".centre", [c, mean(c, name + ".mean")]), n.weight(name + ".scale", [1, outputs, 1, 1])])
+        y = n.add("Add", name + ".shift", [y, n.weight(name + ".shift.weight", [1, outputs, 1, 1])])
+        if residual:
+            y = n.add("Add", name + ".add", [y, residual])
+        y = n.add("Relu", name + ".relu", [y]) if relu else y
+        sizes[y] = sizes[x] // stride
+        return y, (x, c, y, name, inputs, outputs, kernel, stride, relu)
+
+    def back(g, made, last=False):
+        """From the gradient of the result that of the input, and of what was added before the activation."""
+        x, c, y, name, inputs, outputs, kernel, stride, relu = made
+        name += ".back"
+        if relu:
+            g = n.add("Mul", name + ".masked", [g, n.add("Clip", name + ".mask", [y, zero, one])])
+        h = n.add("Sub", name + ".less", [g, mean(g, name + ".sum")])
+        h = n.add("Sub", name + ".norm", [h, n.add("Mul", name + ".product", [c, mean(c, name + ".sum2")])])
+        w = n.add("Add", name + ".weights", [n.conv(x, name + ".weights.conv", inputs, outputs, kernel, stride), h])
+        if last:
+            return w, g
+        r = n.conv(w, name + ".input", outputs, inputs * stride * stride, kernel)
+        if stride > 1:
+            r = n.add("Reshape", name + ".wide", [r, n.constant(name + ".shape", np.array([batch, inputs, sizes[x], sizes[x]], np.int64))])
+        return r, g
+
+    x = n.input("x", [batch, 3, size, size])
+    sizes[x] = size
+    x, stem = unit(x, "stem", 3, 64, 7, 2)
+    x = n.add("MaxPool", "stem.pool", [x], kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
+    sizes[x] = size // 4
+    tape, channels = [], 64
+    for stage, count in enumerate(blocks):
+        width = 64 << stage
+        for block in range(count):
+            name, stride = f"layer{stage + 1}.{block}", 2 if stage and not block else 1
+            y, first = unit(x, name + ".1", channels, width, 1)
+            y, second = unit(y, name + ".2", width, width, 3, stride)
+            skip, down = unit(x, name + ".down", channels, 4 * width, 1, stride, relu=False) if not block else (x, None)
+            x, third = unit(y, name + ".3", width, 4 * width, 1, residual=skip)
+            tape.append((name, first, second, third, down))
+            channels = 4 * width
+    f = n.add("Flatten", "flatten", [n.add("GlobalAveragePool", "pool", [x])])
+    p = n.add("Softmax", "softmax", [n.add("Gemm", "head", [f, n.weight("head.weight", [1000, channels]), n.weight("head.bias", [1000])], transB=1)], axis=1)
+    g = n.add("MatMul", "head.back", [p, n.weight("head.weight.turned", [1000, channels])])
+    g = n.add("Add", "pool.back", [n.add("Reshape", "pool.shape", [g, n.constant("pooled", np.array([batch, channels, 1, 1], np.int64))]), x])
+    for name, first, second, third, down in reversed(tape):
+        inner, outer = back(g, third)
+        inner, _ = back(inner, second)
+        inner, _ = back(inner, first)
+        if down:
+            outer, _ = back(outer, down)
+        g = n.add("Add", name + ".back", [inner, outer])
+    g = n.add("Reshape", "stem.pool.wide", [n.conv(g, "stem.pool.back", 64, 256, 1), n.constant("stem.shape", np.array([batch, 64, size // 2, size // 2], np.int64))])
+    g, _ = back(g, stem, last=True)
+    return n.save(path, [(mean(g, "end"), [batch, 64, 1, 1], TensorProto.FLOAT)])

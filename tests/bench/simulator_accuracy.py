@@ -31,6 +31,8 @@ class Predictor:
         return {k: float(v) for k, v in re.findall(r"^(\w+) = ([\d.]+)\s", text, re.M)}
 
     def target_file(self, target):
+        if isinstance(target, pathlib.Path):
+            return target
         if target != "ascend910b2":
             return SOURCE / "configs/targets" / f"{target}.toml"
         text = (SOURCE / "configs/targets/ascend910b3-sim.toml").read_text().replace('"ascend910b3-sim"', '"ascend910b2"')
@@ -91,6 +93,21 @@ class Predictor:
         busy = sum(e["busy_us"] for e in run["engines"] if e["name"] == lane)
         return p["issue_ns"] / 1e3 + busy + p["wait_ns"] / 1e3
 
+    def halves(self, target):
+        """The target with all that lies between tasks of the AI Cores in halves, as mixed precision has it."""
+        text = self.target_file(target).read_text()
+        text, count = re.subn(r'^plugin = "aicore"$', r'\g<0>\nparams = { between_tasks = "f16-everywhere" }', text, flags=re.M)
+        assert count == 1
+        path = self.work / f"{target}-halves.toml"
+        path.write_text(text.replace(f'"{target}"', f'"{target}-halves"'))
+        return path
+
+    def training_step(self, target, batch):
+        """Microseconds, pictures of the next step copied meanwhile."""
+        model = self.model(f"training{batch}", networks.resnet_training, batch)
+        run = self.profile(model, self.halves(target), "--device-set", "npu.mode=sink")
+        return run["run_us"] - sum(e["busy_us"] for e in run["engines"] if e["name"] == "copy to the device")
+
     def network(self, model, target, batch, shape, mode="sink"):
         """Of a run from its first copy to the end of the last wait."""
         return self.profile(model, target, "--shape", f"x={batch},{shape}", "--device-set", f"npu.mode={mode}")
@@ -113,6 +130,10 @@ def points(p):
     yield "310: ResNet-101, batch 1", "images/s", 248, rates[0], "", 0.3
     yield "310: ResNet-101, batch 16", "images/s", 401, rates[1], "", 0.3
     yield "310: ResNet-101, batch 16 to batch 1", "", 401 / 248, rates[1] / rates[0], "", 0.3
+    rates = [batch * 1e6 / p.training_step("ascend910a-sim", batch) for batch in (32, 256)]
+    yield "910A: ResNet-50, training, batch 32", "images/s", 1787, rates[0], "", 0.3
+    yield "910A: ResNet-50, training, batch 256", "images/s", 2115, rates[1], "", 0.3
+    yield "910A: ResNet-50, training, batch 256 to batch 32", "", 2115 / 1787, rates[1] / rates[0], "", 0.3
 
 
 def table(head, rows):
