@@ -8,13 +8,6 @@ namespace order {
 
 namespace {
 
-uint64_t mixed(uint64_t z) {
-  z += 0x9e3779b97f4a7c15;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
-}
-
 class Search {
  public:
   Search(const Region& region, int64_t live, int64_t limit, const Beam& beam, uint64_t* budget)

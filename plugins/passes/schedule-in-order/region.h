@@ -68,4 +68,12 @@ int64_t least_peak(const Region& region, const Replay& replay);
 // The tasks at the places [begin, end) of an order as a region of their own, numbered by their places.
 Region part_of(const Region& region, const Replay& replay, const Order& order, size_t begin, size_t end);
 
+// Of SplitMix64: a set of tasks is known by what its members' numbers differ in (xor).
+inline uint64_t mixed(uint64_t z) {
+  z += 0x9e3779b97f4a7c15;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return z ^ (z >> 31);
+}
+
 }  // namespace order

@@ -11,13 +11,6 @@ namespace {
 constexpr size_t kParts = 5;    // of the cost that may be spent, for the beam
 constexpr size_t kDropped = 3;  // values at once, to make room for one task
 
-uint64_t mixed(uint64_t z) {
-  z += 0x9e3779b97f4a7c15;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
-}
-
 class Search {
  public:
   Search(const Region& region, int64_t live, const RepeatLimits& limits, uint64_t* budget)
