@@ -190,6 +190,33 @@ TEST(Aicore, ConvolutionsOfTwoHalves) {
   tally.finish("convolutions of two halves");
 }
 
+// It reaches beyond the channels, in several tiles of columns: so must what lies in UB for each column, as
+// what lies behind it is another pipe's.
+TEST(Aicore, ALastGroupThatIsNotFull) {
+  for_seeds(60, 15'000, [](uint64_t seed, Random& random) {
+    Chip chip = any_chip(random);
+    chip.two_halves = seed % 3 == 0;
+    const int64_t n = pick(random, 1, 4), groups = pick(random, 17, 24), times = pick(random, 3, 8),
+                  out = groups * times, h = pick(random, 1, 12), w = pick(random, 2, 12), map = h * w;
+    const Array x = random_array(random, {n, groups, h, w}), bias = random_array(random, {out}),
+                residual = random_array(random, {n, out, h, w});
+    Array weight = random_array(random, {out, 1, 1, 1});
+    if (seed % 2) scale_columns(random, weight, out, 1);
+    std::vector<double> expected;
+    for (int64_t i = 0; i < residual.count(); ++i) {
+      const int64_t o = i / map % out, c = i / map / out * groups + o / times;
+      expected.push_back(x.values[static_cast<size_t>(c * map + i % map)] *
+                             weight.values[static_cast<size_t>(o)] +
+                         bias.values[static_cast<size_t>(o)] + residual.values[static_cast<size_t>(i)]);
+    }
+    Node node("regie.FusedConv");
+    node.operand(x).operand(weight, true).operand(bias, true).operand(residual).result({n, out, h, w});
+    node.attr("group", groups);
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", " + text({n, groups, times, h, w}));
+    check(node, chip, expected, kTolerance);
+  });
+}
+
 // `deep`: more of k than L1 holds, with constant weights. Says whether both matrices came in chunks.
 bool product(uint64_t seed, Tally& tally, bool deep = false, bool fine = false) {
   Random random(seed);

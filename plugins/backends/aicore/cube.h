@@ -140,7 +140,8 @@ struct CubePlan {
   int64_t cores() const { return parts_b * parts_m * parts_n; }
 };
 
-// A table of one number a column: of all columns, and what tiles reach beyond them.
+// A table of one number a column, in four bytes each: of all columns, and what tiles reach beyond them, as do
+// those of a last group that is not full.
 inline int64_t table_bytes(const CubeProblem& p, const CubePlan& t) {
   return (round_up(std::max(p.result_columns(), p.groups * p.out_group), 16) + t.columns * 16) * 4;
 }
