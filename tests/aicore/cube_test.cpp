@@ -313,6 +313,37 @@ TEST(Aicore, ProductsOfTwoHalves) {
   tally.finish("products of two halves");
 }
 
+// What fills the last chunk of k up is multiplied by zeros, and must not be what rows before left there.
+TEST(Aicore, WhatIsNotFiniteStaysInItsRow) {
+  int64_t in_chunks = 0;
+  for_seeds(20, 16'000, [&](uint64_t seed, Random& random) {
+    Chip chip = small_chip(pick(random, 1, 2));
+    chip.two_halves = true;
+    const int64_t m = pick(random, 48, 128), k = pick(random, 100, 300) * 16 + pick(random, 1, 15),
+                  n = pick(random, 1, 40), bad = m - 1 - pick(random, 0, 31);
+    Array a = fine_array(random, {m, k});
+    const Array b = random_array(random, {k, n});
+    for (int64_t l = 0; l < k; ++l) a.values[static_cast<size_t>(bad * k + l)] = 70'000;
+    Node node("MatMul");
+    node.operand(a).operand(b, true).result({m, n});
+    auto got = node.run(chip);
+    ASSERT_TRUE(got);
+    in_chunks += node.name.find("chunks") != std::string::npos;
+    std::vector<double> expected;
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        double sum = 0;
+        for (int64_t l = 0; l < k && i != bad; ++l)
+          sum += a.values[static_cast<size_t>(i * k + l)] * b.values[static_cast<size_t>(l * n + j)];
+        expected.push_back(sum);
+        if (i == bad) (*got)[static_cast<size_t>(i * n + j)] = 0;
+      }
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", " + text({m, k, n}) + node.name);
+    expect_close(*got, expected, 5 * kFineTolerance, node.name);
+  });
+  EXPECT_GT(in_chunks, 0);
+}
+
 TEST(Aicore, Attention) {
   for_seeds(60, 21000, [](uint64_t seed, Random& random) {
     const Chip chip = any_chip(random);
