@@ -171,6 +171,10 @@ void emit_cube(const CubeProblem& problem, const CubePlan& plan, regie::tile::Bu
 // Constant weights in the order of `cube_program`: FRACTAL_Z of f16, (group, block of k, block of n, 16 n, 16
 // k). Behind them, where the epilogue is scaled, the factors that were taken out of the columns.
 std::string pack_weights(const CubeProblem& problem, const CubePlan& plan, const regie_tensor& weights);
+// What that is called.
+inline const char* layout_of(const CubeProblem& p) {
+  return p.epilogue.scaled ? "opaque:aicore:fractal_z-f16-factors" : "opaque:aicore:fractal_z-f16";
+}
 
 // Temporaries in UB that the epilogue needs, registers of f32.
 uint32_t epilogue_temporaries(const CubeProblem& problem);
