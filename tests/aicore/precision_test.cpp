@@ -118,6 +118,45 @@ TEST(AicorePrecision, TwoHalvesAreNearlyF32) {
   });
 }
 
+// The product is one of constant weights like any other: two halves, and factors taken out.
+TEST(AicorePrecision, TransposedConvolutionsAreNearlyF32) {
+  for_seeds(16, 86000, [](uint64_t seed, Random& random) {
+    SCOPED_TRACE(seed);
+    const int64_t inner = pick(random, 4, 60), maps = pick(random, 1, 9), kh = pick(random, 1, 3),
+                  kw = pick(random, 2, 3), h = pick(random, 1, 9), w = pick(random, 2, 9);
+    const Array x = fine_array(random, {1, inner, h, w}), bias = random_array(random, {maps});
+    Array weight = random_array(random, {inner, maps, kh, kw});
+    std::vector<float> factors;
+    for (int64_t m = 0; m < maps; ++m)
+      factors.push_back(seed % 2 ? static_cast<float>(pick(random, 1, 999'983)) * 1e-5F : 1.0F);
+    for (int64_t i = 0; i < weight.count(); ++i) {
+      double& v = weight.values[static_cast<size_t>(i)];
+      v = static_cast<float>(v) * factors[static_cast<size_t>(i / (kh * kw) % maps)];
+    }
+    std::vector<double> expected;
+    for (int64_t m = 0; m < maps; ++m)
+      for (int64_t y = 0; y < h * kh; ++y)
+        for (int64_t z = 0; z < w * kw; ++z) {
+          double sum = bias.values[static_cast<size_t>(m)];
+          for (int64_t c = 0; c < inner; ++c)
+            sum += x.values[static_cast<size_t>((c * h + y / kh) * w + z / kw)] *
+                   weight.values[static_cast<size_t>(((c * maps + m) * kh + y % kh) * kw + z % kw)];
+          expected.push_back(sum);
+        }
+    Node node("ConvTranspose");
+    node.operand(x).operand(weight, true).operand(bias, true).result({1, maps, h * kh, w * kw});
+    node.attr("strides", {kh, kw});
+    Chip chip = any_chip(random);
+    for (bool fine : {false, true}) {
+      chip.two_halves = fine;
+      const auto got = node.run(chip);
+      ASSERT_TRUE(got);
+      const double error = error_of(*got, expected);
+      EXPECT_TRUE(fine ? error < 2e-6 : error > 5e-5) << error << ", " << node.name;
+    }
+  });
+}
+
 // In blocks maxima are the very numbers; row-major ones are turned as two halves.
 TEST(AicorePrecision, PoolingIsF32WhereOperandsAreTwoHalves) {
   for_seeds(60, 85000, [](uint64_t seed, Random& random) {

@@ -34,7 +34,7 @@ TEST(AicoreRefuses, WhatAnAiCoreHasNot) {
       "its dimensions are symbols: programs are made for concrete shapes (fix the inputs' with --shape)");
   Node integers("Add");
   integers.integers({1, 2}).integers({3, 4}).result({2});
-  EXPECT_EQ(reason(integers), "an operand whose elements are neither f32 nor f16");
+  EXPECT_EQ(reason(integers), "an operand whose elements are neither f32, f16 nor bytes");
   Node first("Softmax");
   first.operand(x).result({2, 3}).attr("axis", int64_t{0});
   EXPECT_EQ(reason(first), "its axis is not the last");

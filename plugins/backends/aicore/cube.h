@@ -140,7 +140,8 @@ struct CubePlan {
   int64_t cores() const { return parts_b * parts_m * parts_n; }
 };
 
-// A table of one number a column: of all columns, and what tiles reach beyond them.
+// A table of one number a column, in four bytes each: of all columns, and what tiles reach beyond them, as do
+// those of a last group that is not full.
 inline int64_t table_bytes(const CubeProblem& p, const CubePlan& t) {
   return (round_up(std::max(p.result_columns(), p.groups * p.out_group), 16) + t.columns * 16) * 4;
 }
@@ -170,6 +171,10 @@ void emit_cube(const CubeProblem& problem, const CubePlan& plan, regie::tile::Bu
 // Constant weights in the order of `cube_program`: FRACTAL_Z of f16, (group, block of k, block of n, 16 n, 16
 // k). Behind them, where the epilogue is scaled, the factors that were taken out of the columns.
 std::string pack_weights(const CubeProblem& problem, const CubePlan& plan, const regie_tensor& weights);
+// What that is called.
+inline const char* layout_of(const CubeProblem& p) {
+  return p.epilogue.scaled ? "opaque:aicore:fractal_z-f16-factors" : "opaque:aicore:fractal_z-f16";
+}
 
 // Temporaries in UB that the epilogue needs, registers of f32.
 uint32_t epilogue_temporaries(const CubeProblem& problem);

@@ -95,11 +95,11 @@ void Emitter::clear() {
     cleared = true;
   }
   if (bias_ != REGIE_NONE) {
-    zero(t_.ub_bias, round_up(static_cast<int64_t>(p_.epilogue.bias_count), 16) * 4 + t_.columns * 64);
+    zero(t_.ub_bias, table_bytes(p_, t_));
     cleared = true;
   }
   if (factors_ != REGIE_NONE) {
-    zero(t_.ub_factors, round_up(p_.result_columns(), 16) * 4 + t_.columns * 64);
+    zero(t_.ub_factors, table_bytes(p_, t_));
     cleared = true;
   }
   if (p_.of_bytes() && p_.bytes.tables()) {

@@ -174,6 +174,15 @@ void Emitter::load_panel(uint32_t buffer, int64_t es, const Expr& base, const Ex
     const Expr half = s * (count * panel_bytes) + ub_panel;
     const Place out = ub(half);
     const Place in = ub(s * (unit_rows * unit_columns * es) + ub_load);
+    if (const int64_t part = p_.part_blocks() * 16; parts.rest && part != all_columns) {
+      // Columns that fill up a part are multiplied, by zeros: what an earlier unit of other rows left there
+      // need not be finite.
+      const int64_t last = part - unit_columns, there = all_columns - last;
+      b_.loop(clamp(0, 1, c0 + c * unit_columns - Expr(last - 1)), [&](const Expr&) {
+        b_.fill(ub(s * (unit_rows * unit_columns * es) + ub_load + there * es), REGIE_TILE_F32, scalar(0),
+                unit_columns - there, {unit_rows, unit_columns * es});
+      });
+    }
     const Repeat by_row{unit_rows, 32, unit_columns * es},
         by_block{unit_columns / k0, unit_rows * 32, k0 * es};
     if (es == 4)

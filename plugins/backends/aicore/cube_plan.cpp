@@ -264,11 +264,10 @@ class Search {
     }
     const int64_t q = t.drained * 16 * t.padded_rows;
     if (p_.epilogue.bias_operand != REGIE_NONE) {
-      const int64_t n = round_up(static_cast<int64_t>(p_.epilogue.bias_count), 16) + t.columns * 16;
-      t.ub_bias = ub.take(n * 4);
-      t.ub_bias_load = bias_es_ == 2 ? ub.take(n * 2) : t.ub_bias;
+      t.ub_bias = ub.take(table_bytes(p_, t));
+      t.ub_bias_load = bias_es_ == 2 ? ub.take(table_bytes(p_, t) / 2) : t.ub_bias;
     }
-    if (p_.epilogue.scaled) t.ub_factors = ub.take((round_up(p_.result_columns(), 16) + t.columns * 16) * 4);
+    if (p_.epilogue.scaled) t.ub_factors = ub.take(table_bytes(p_, t));
     const bool turned = p_.turned();
     if (p_.epilogue.residual_operand != REGIE_NONE) t.ub_residual = ub.take(2 * q * residual_es_);
     t.ub_drain = ub.take(q * (turned && !p_.epilogue.scaled && !p_.split_sums ? 2 : 4));

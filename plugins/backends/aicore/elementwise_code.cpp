@@ -63,7 +63,7 @@ class Compiler {
       const uint32_t v = body ? body->results[i] : n.results[i];
       if (v == REGIE_NONE || n.results[i] == REGIE_NONE) refuse("a result is not asked for");
       if (!is_float(r_.results[i].elem) && !is_byte(r_.results[i].elem))
-        refuse("a result whose elements are neither f32 nor f16");
+        refuse("a result whose elements are neither f32, f16 nor bytes");
       wanted_.emplace(v, i);
       results_.push_back(v);
     }
@@ -115,7 +115,7 @@ class Compiler {
       if (at->second.kind == Location::kOperand) {
         const uint32_t o = at->second.number;
         if (!is_float(r_.operands[o].elem) && !is_byte(r_.operands[o].elem))
-          refuse("an operand whose elements are neither f32 nor f16");
+          refuse("an operand whose elements are neither f32, f16 nor bytes");
         if (std::find(code_.operands.begin(), code_.operands.end(), o) == code_.operands.end())
           code_.operands.push_back(o);
       }

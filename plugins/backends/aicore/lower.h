@@ -100,6 +100,9 @@ std::vector<int64_t> reduced_axes(const Request& r, int32_t rank);
 void read_convolution(const Request& r, const regie_tensor& x, const regie_tensor& w, const regie_tensor& y,
                       CubeProblem& problem);
 
+// Where the chip's operands are two halves, as far as this problem's can be.
+void take_two_halves(const Chip& chip, CubeProblem& p);
+
 // The plan of a problem, searched once.
 CubePlan plan_once(const Request& r, const CubeProblem& p);
 

@@ -79,10 +79,7 @@ void check_elements(const Request& r, std::initializer_list<const regie_tensor*>
 
 Lowered finish(const Request& r, CubeProblem p, std::string name, const regie_tensor& right) {
   p.epilogue.scaled = p.constant_b && has_factors(p, right);
-  if (r.chip.two_halves) {
-    if (p.constant_b && !p.transposed_a && p.bytes_of(p.left_elem) == 4) p.left_parts = 2;
-    p.split_sums = p.turned();
-  }
+  take_two_halves(r.chip, p);
   const CubePlan plan = plan_once(r, p);
   Lowered out;
   out.name = std::move(name) + " " + std::to_string(plan.rows) + "x" + std::to_string(plan.columns * 16) +
@@ -94,9 +91,7 @@ Lowered finish(const Request& r, CubeProblem p, std::string name, const regie_te
     Written w;
     uint64_t right_bytes = right.bytes;
     if (p.constant_b) {
-      PackedWeight packed{
-          1, pack_weights(p, plan, right),
-          p.epilogue.scaled ? "opaque:aicore:fractal_z-f16-factors" : "opaque:aicore:fractal_z-f16"};
+      PackedWeight packed{1, pack_weights(p, plan, right), layout_of(p)};
       right_bytes = packed.bytes.size();
       w.weights.push_back(std::move(packed));
     } else {
@@ -113,6 +108,12 @@ int64_t product(std::span<const int64_t> dims) {
 }
 
 }  // namespace
+
+void take_two_halves(const Chip& chip, CubeProblem& p) {
+  if (!chip.two_halves) return;
+  if (p.constant_b && !p.transposed_a && p.bytes_of(p.left_elem) == 4) p.left_parts = 2;
+  p.split_sums = p.turned();
+}
 
 CubePlan plan_once(const Request& r, const CubeProblem& p) {
   std::vector<int64_t> key = key_of(p);

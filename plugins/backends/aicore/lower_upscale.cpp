@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cube_factors.h"
 #include "half.h"
 #include "lower.h"
 #include "upscale.h"
@@ -47,6 +48,31 @@ int64_t factor_of(const regie::sdk::Attrs& attrs, int64_t in, int64_t out) {
 uint64_t bytes_of(const regie_tensor& t) {
   return static_cast<uint64_t>(regie::sdk::count_of(t) * size_of(t.elem));
 }
+
+float element(const regie_tensor& t, int64_t i) {
+  return t.elem == REGIE_F16 ? from_half(static_cast<const uint16_t*>(t.data)[i])
+                             : static_cast<const float*>(t.data)[i];
+}
+
+// Weights of a transposed convolution, channels of the result first, as those of a convolution are.
+struct TurnedWeights {
+  std::vector<float> values;
+  int64_t dims[4];
+  TurnedWeights(const CubeProblem& p, const regie_tensor& w) : dims{p.out_channels, p.channels, 1, 1} {
+    values.reserve(static_cast<size_t>(p.out_channels * p.channels));
+    for (int64_t o = 0; o < p.out_channels; ++o)
+      for (int64_t c = 0; c < p.channels; ++c) values.push_back(element(w, c * p.out_channels + o));
+  }
+  regie_tensor tensor() const {
+    regie_tensor t{};
+    t.elem = REGIE_F32;
+    t.rank = 4;
+    t.dims = dims;
+    t.data = const_cast<float*>(values.data());
+    t.bytes = values.size() * sizeof(float);
+    return t;
+  }
+};
 
 }  // namespace
 
@@ -139,6 +165,9 @@ Lowered lower_conv_transpose(const Request& r) {
     p.epilogue.bias_operand = 2;
     p.epilogue.bias_count = static_cast<uint64_t>(p.out_channels);
   }
+  TurnedWeights weights(p, w);
+  p.epilogue.scaled = w.elem == REGIE_F32 && has_factors(p, weights.tensor());
+  take_two_halves(r.chip, p);
   const CubePlan plan = plan_once(r, p);
   Upscale u;
   u.elem = y.elem;
@@ -151,31 +180,19 @@ Lowered lower_conv_transpose(const Request& r) {
   plan_upscale(u, r.chip);
   Lowered out;
   out.name = "transposed convolution " + std::to_string(kh) + "x" + std::to_string(kw);
+  if (p.left_parts == 2) out.name += ", in two halves";
   out.cycles = plan.cycles + u.cycles + r.chip.hardware.barrier_cycles;
-  out.write = [p, plan, u, chip = r.chip, &x, &w, &y, bias, maps] {
-    auto element = [](const regie_tensor& t, int64_t i) {
-      return t.elem == REGIE_F16 ? from_half(static_cast<const uint16_t*>(t.data)[i])
-                                 : static_cast<const float*>(t.data)[i];
-    };
-    // Channels of the result first, as those of a convolution are.
-    std::vector<float> turned;
-    for (int64_t o = 0; o < p.out_channels; ++o)
-      for (int64_t c = 0; c < p.channels; ++c) turned.push_back(element(w, c * p.out_channels + o));
-    const int64_t turned_dims[] = {p.out_channels, p.channels, 1, 1};
-    regie_tensor weights{};
-    weights.elem = REGIE_F32;
-    weights.rank = 4;
-    weights.dims = turned_dims;
-    weights.data = turned.data();
-    weights.bytes = turned.size() * sizeof(float);
+  out.write = [p, plan, u, chip = r.chip, weights = std::move(weights), &x, &y, bias, maps] {
     Written out_of;
-    PackedWeight packed{1, pack_weights(p, plan, weights), "opaque:aicore:fractal_z-f16"};
+    PackedWeight packed{1, pack_weights(p, plan, weights.tensor()), layout_of(p)};
     regie::tile::Builder b(static_cast<uint32_t>(std::max(plan.cores(), u.cores())), chip.sizes);
     const uint64_t left =
         static_cast<uint64_t>(p.batch * p.lanes_in() * p.height * p.width * size_of(x.elem));
     CubeBuffers g;
     g.left = b.operand(0, left);
     g.right = b.operand(1, packed.bytes.size());
+    g.factors = g.right;
+    g.factors_offset = packed.bytes.size() - static_cast<uint64_t>(p.out_channels) * sizeof(float);
     out_of.weights.push_back(std::move(packed));
     if (bias) {
       std::vector<float> repeated;

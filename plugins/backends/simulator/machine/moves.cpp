@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kFractal = REGIE_TILE_FRACTAL_BYTES, kBlock = REGIE_TILE_BLOCK_BYTES;
 
-// 16 x 16 elements of two bytes; rows `to_row` and `from_row` bytes apart.
-// As many rows as there are elements in the 32 bytes of one.
+// A block turned over, of as many rows as there are elements in the 32 bytes of one; rows `to_row` and
+// `from_row` bytes apart.
 template <class T>
 void transpose_block(uint8_t* to, int64_t to_row, const uint8_t* from, int64_t from_row) {
   constexpr int n = kBlock / sizeof(T);
