@@ -340,7 +340,8 @@ std::vector<uint64_t> planned_sizes(const CompileState& state, const std::vector
   constexpr uint64_t kAddress = uint64_t{1} << 62;  // with many symbols typical sizes go beyond any
   std::vector<uint64_t> reference, typical;
   for (uint32_t i : members) reference.push_back(state.buffers[i].size);
-  if (members.size() > kMost) return reference;
+  // A limit is on what the plan takes at the reference.
+  if (members.size() > kMost || state.options.memory_limit) return reference;
   uint64_t all = 0;
   for (uint32_t i : members) {
     const PlannedBuffer& b = state.buffers[i];

@@ -87,10 +87,12 @@ TEST(Typical, BuffersAreLaidOutForASmallSize) {
     return model ? nlohmann::json::parse(regie_model_report(model.get()))["arena_bytes"].get<uint64_t>() : 0;
   };
   const std::string results = "%z: f32[8,64]) -> (%s10, %s24)";
-  EXPECT_EQ(
-      arena_of("graph @g(%x: f32[N,64], " + results + " where N in 8.. {\n" + rest, {{"typical", "x=8,64"}}),
-      arena_of("graph @g(%x: f32[8,64], " + results + " {\n" + rest,
-               {{"set", "schedule-for-memory.recompute=0"}}));
+  const std::string open = "graph @g(%x: f32[N,64], " + results + " where N in 8.. {\n" + rest;
+  const uint64_t least = arena_of("graph @g(%x: f32[8,64], " + results + " {\n" + rest,
+                                  {{"set", "schedule-for-memory.recompute=0"}});
+  EXPECT_EQ(arena_of(open, {{"typical", "x=8,64"}}), least);
+  // A limit is on the sizes that are planned for, too.
+  EXPECT_EQ(arena_of(open, {{"memory-limit", std::to_string(least)}}), least);
 }
 
 // With listed sizes it is for the other axes.
