@@ -9,6 +9,7 @@
 #include "model/layout.h"
 #include "passes/padding.h"
 #include "passes/ports.h"
+#include "passes/typical.h"
 #include "text/text.h"
 
 namespace regie {
@@ -171,12 +172,32 @@ std::shared_ptr<const Model> with_portable(Model ports, const Graph& g, const Mo
   return std::make_shared<const Model>(std::move(ports));
 }
 
+// An axis whose sizes are listed has no other usual one in the plans that are made for them.
+std::string without_listed(const PlanSet& set, const std::string& typical) {
+  const size_t equals = std::min(typical.rfind('='), typical.size());
+  std::string out = typical.substr(0, equals);
+  const Model& m = *set.ports;
+  const auto input =
+      std::find_if(m.inputs.begin(), m.inputs.end(), [&](const ModelPort& p) { return p.name == out; });
+  if (input == m.inputs.end()) return typical;  // the compile says so
+  size_t axis = 0;
+  for (size_t at = equals; at < typical.size(); ++axis) {
+    const size_t next = std::min(typical.find(',', at + 1), typical.size());
+    const std::vector<ModelDim>& dims = m.types[input->type].dims;
+    const bool listed = axis < dims.size() && set.axis_of(dims[axis]);
+    out += typical[at] + (listed ? "?" : typical.substr(at + 1, next - at - 1));
+    at = next;
+  }
+  return out;
+}
+
 using Requests = std::vector<std::pair<std::string, CompileRequest>>;
 
 Requests requests_of(const PlanSet& set, const CompileRequest& request) {
   Requests out;
   for (size_t p = 0; p < set.plans.size(); ++p) {
     CompileRequest one = request;
+    for (std::string& typical : one.options.typical) typical = without_listed(set, typical);
     const std::vector<int64_t> sizes = set.sizes_of(p);
     for (size_t a = 0; a < sizes.size(); ++a)
       one.options.sizes.emplace_back(set.ports->symbols[set.axes[a].symbol].name, sizes[a]);
@@ -213,6 +234,7 @@ Result<CompiledPlans> compile_plans(const CompileRequest& request, const CacheOp
   REGIE_ASSIGN(const ImportedGraph imported,
                import_graph(request.plugins, request.path, request.bytes, request.options));
   const Graph& g = *imported.graph;
+  REGIE_TRY(typical_sizes(g, request.options.typical).status());
   REGIE_ASSIGN(PlanSet begun, begin_set(g, spec));
   auto set = std::make_shared<PlanSet>(std::move(begun));
   if (spec.overflow == ShapeSpec::kResize) REGIE_TRY(check_resize(*set));

@@ -57,9 +57,9 @@ class SchemaSet {
   Status add_file(const std::string& path);
   Status add_text(std::string_view toml, std::string file_name);
   const OpSchema* find(NameId op) const;
-  std::vector<std::string> names() const;
+  std::vector<std::string> names() const;  // sorted
   // What frontends write an operator of theirs out as ("Add"), so that no graph has it; empty: not known.
-  std::string written_out(std::string_view op) const;  // sorted
+  std::string written_out(std::string_view op) const;
   // Arity, attribute names and kinds, element types; the message says what is allowed. Does not look at
   // shapes.
   Status check(const Graph& graph, uint32_t node) const;

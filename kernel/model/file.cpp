@@ -100,10 +100,18 @@ Result<std::shared_ptr<Model>> load(std::span<const std::byte> file, std::shared
 
 std::vector<uint32_t> weights_read(const Model& model) {
   std::vector<bool> used(model.weights.size());
+  const auto use = [&](const Arg& a) {
+    if (a.kind == Arg::kWeight) used[a.index] = true;
+  };
   for (const ModelProgram& p : model.programs)
-    for (const ModelTask& t : p.tasks)
-      for (size_t i = 0; i < t.operands.size(); ++i)
-        if (const uint32_t w = weight_read(t, i); w != REGIE_NONE) used[w] = true;
+    for (const ModelTask& t : p.tasks) {
+      // Of an operand with a kernel's weight both: a shape function may look at the other.
+      std::for_each(t.operands.begin(), t.operands.end(), use);
+      for (uint32_t w : t.kernel_weights)
+        if (w != REGIE_NONE) used[w] = true;
+      for (const std::vector<Arg>& list : t.program_results) std::for_each(list.begin(), list.end(), use);
+    }
+  std::for_each(model.output_sources.begin(), model.output_sources.end(), use);
   for (const ModelPort& p : model.inputs)
     if (p.default_weight != REGIE_NONE) used[p.default_weight] = true;
   std::vector<uint32_t> list;

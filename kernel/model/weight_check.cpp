@@ -42,9 +42,11 @@ std::shared_ptr<const WeightCheck> WeightCheck::begin(UncheckedWeights weights,
   constexpr size_t kSmall = size_t{1} << 20;  // read sooner than a thread is there
   std::shared_ptr<WeightCheck> check(new WeightCheck);
   check->owner_ = std::move(owner);
-  const bool apart = weights.read_checksum != 0;
-  size_t bytes = apart ? 0 : weights.bytes.size();
-  for (size_t i = 0; apart && i < weights.read.size(); ++i) bytes += weights.read[i].size();
+  size_t bytes = 0;
+  for (const auto& part : weights.read) bytes += part.size();
+  // Weights that lie on each other are more than all of the section: nobody writes them so.
+  const bool apart = weights.read_checksum != 0 && bytes <= weights.bytes.size();
+  if (!apart) bytes = weights.bytes.size();
   const auto all = [weights, path] { return check_weights(weights, path); };
   const auto read = [weights, path] {
     return check_sum(static_cast<uint32_t>(SectionKind::kWeights), checksum_of(weights.read),

@@ -31,8 +31,8 @@ Status check_weights(const UncheckedWeights& weights, const std::string& path);
 uint64_t checksum_of(const MappedParts& parts);  // as `read_checksum` is
 
 struct Model;
-// The weights that tasks read or that inputs have by default, ascending; the portable copies of packed ones
-// are not among them.
+// The weights that tasks read, that branches and loops give, that outputs are or that inputs have by default,
+// ascending; the portable copies of packed ones are not among them.
 std::vector<uint32_t> weights_read(const Model& model);
 MappedParts read_by_tasks(const Model& model);
 void sort_parts(MappedParts* parts);  // by place, equal ones once

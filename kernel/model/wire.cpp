@@ -1,5 +1,6 @@
 #include "model/wire.h"
 
+#include <algorithm>
 #include <climits>
 #include <map>
 #include <string_view>
@@ -337,6 +338,7 @@ Status from_wire(std::span<const std::byte> bytes, std::span<const std::byte> ke
 }
 
 std::vector<std::string> device_plugins(std::span<const std::byte> file) {
+  constexpr size_t kMost = 16;  // a damaged file may name any number
   using google::protobuf::internal::WireFormatLite;
   const std::span<const std::byte> bytes = glance_at_section(file, SectionKind::kModel);
   std::vector<std::string> plugins;
@@ -346,6 +348,7 @@ std::vector<std::string> device_plugins(std::span<const std::byte> file) {
   const uint32_t devices = WireFormatLite::MakeTag(wire::ModelProto::kDevicesFieldNumber,
                                                    WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
   while (const uint32_t tag = in.ReadTag()) {
+    if (plugins.size() == kMost) break;
     if (tag != devices) {
       if (!WireFormatLite::SkipField(&in, tag)) break;
       continue;
@@ -353,7 +356,8 @@ std::vector<std::string> device_plugins(std::span<const std::byte> file) {
     std::string text;
     wire::DeviceProto device;
     if (!WireFormatLite::ReadBytes(&in, &text) || !device.ParseFromString(text)) break;
-    plugins.push_back(device.plugin());
+    if (std::find(plugins.begin(), plugins.end(), device.plugin()) == plugins.end())
+      plugins.push_back(device.plugin());
   }
   return plugins;
 }

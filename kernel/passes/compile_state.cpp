@@ -83,6 +83,8 @@ Status CompileState::bind_symbols() {
         if (const auto symbol = dims.symbol_index(v.type.dims[d]); symbol && !wanted[*symbol])
           wanted[*symbol] = t->dims()[static_cast<size_t>(d)];
   }
+  symbol_said.assign(count, false);
+  for (size_t i = 0; i < count; ++i) symbol_said[i] = wanted[i].has_value();
   auto set = [&](size_t symbol, int64_t size) {
     if (wanted[symbol]) size = *wanted[symbol];
     symbol_values[symbol] = std::clamp(size, dims.symbol_at(symbol).lower, dims.symbol_at(symbol).upper);
@@ -125,6 +127,7 @@ Result<int64_t> CompileState::typical_value(regie_dim dim) const {
   std::vector<std::optional<int64_t>> values = symbol_values;
   for (size_t i = 0; i < values.size(); ++i) {
     const DimSymbol& symbol = dims.symbol_at(i);
+    if (i < symbol_said.size() && symbol_said[i]) continue;
     if (!symbol.data_dependent && values[i].value_or(kTypical) <= kSmall)
       values[i] = std::clamp(kTypical, symbol.lower, symbol.upper);
   }

@@ -116,6 +116,8 @@ struct CompileState {
   std::vector<EngineInstance> engines;
   std::vector<ForcedEngine> forced;                   // by the pipeline
   std::vector<std::optional<int64_t>> symbol_values;  // reference binding, by symbol index
+  std::vector<bool>
+      symbol_said;  // by symbol index: the size was said (`typical`), or an input's default has it
   Ledger ledger;
   uint32_t next_patch = 0;
   std::set<std::string> used_plugins;  // "name version": the identity of what took part
@@ -149,8 +151,8 @@ struct CompileState {
   Status bind_symbols();
   Result<int64_t> reference_value(regie_dim dim) const;
   // The same at sizes as runs have them: at the least ones, where symbols are 1, what will be a small part of
-  // all bytes is as large as the rest. Symbols that stand for something else already, and what data decide,
-  // are as in the reference.
+  // all bytes is as large as the rest. Symbols whose size was said, those that stand for something else
+  // already, and what data decide, are as in the reference.
   Result<int64_t> typical_value(regie_dim dim) const;
   // Do its operands or results have sizes, or lie in memory, that only the run tells? Such a node's scratch
   // and what it makes are not in the plan.

@@ -336,15 +336,20 @@ Result<std::vector<uint64_t>> one_stream_bounds(CompileState& state) {
 // Sizes of buffers as the planner sees them: with symbols, typical ones, if all that lie in the space have
 // them; else those of the reference.
 std::vector<uint64_t> planned_sizes(const CompileState& state, const std::vector<uint32_t>& members) {
-  constexpr size_t kMost = 4096;  // that are settled anew, pair by pair
+  constexpr size_t kMost = 4096;                    // that are settled anew, pair by pair
+  constexpr uint64_t kAddress = uint64_t{1} << 62;  // with many symbols typical sizes go beyond any
   std::vector<uint64_t> reference, typical;
   for (uint32_t i : members) reference.push_back(state.buffers[i].size);
-  if (members.size() > kMost) return reference;
+  // A limit is on what the plan takes at the reference.
+  if (members.size() > kMost || state.options.memory_limit) return reference;
+  uint64_t all = 0;
   for (uint32_t i : members) {
     const PlannedBuffer& b = state.buffers[i];
     const auto size = b.size_dim < 0 ? state.typical_value(b.size_dim) : static_cast<int64_t>(b.size);
     if (!size.ok() || *size <= 0) return reference;
     typical.push_back(static_cast<uint64_t>(*size));
+    all += std::min(kAddress, typical.back() + b.alignment);
+    if (all >= kAddress) return reference;
   }
   return typical;
 }

@@ -1,5 +1,6 @@
 // The sizes that open axes of the inputs usually have (`typical`): what a plan with symbols is made for.
-// Formats, kinds of kernels, placement and order are chosen where these are the sizes; others run as well.
+// Formats, kinds of kernels, placement and the places of buffers are chosen where these are the sizes; others
+// run as well.
 #pragma once
 
 #include <cstdint>

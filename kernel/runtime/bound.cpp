@@ -303,9 +303,11 @@ Status Bound::finish(const SessionCore& core, Step& step, std::span<const Device
     step.launch.scratch = arenas[task.scratch_space].data() + task.scratch_offset;
     return {};
   }
-  if (task.scratch_space == REGIE_NONE)
+  if (task.scratch_space == REGIE_NONE) {
+    useless = true;
     return Status::error(REGIE_CORRUPT, "the model gives the task's device no memory for its scratch",
                          task_name(*core.model, step.program, step.task));
+  }
   more_scratch_.resize(core.model->spaces.size());
   MoreScratch& more = more_scratch_[task.scratch_space];
   more.users.push_back(&step.launch);

@@ -1,6 +1,6 @@
 #include "runtime/preparation.h"
 
-#include <system_error>
+#include <exception>
 
 namespace regie {
 
@@ -19,8 +19,8 @@ void Preparation::start(size_t threads) {
         while (make_next()) {
         }
       });
-  } catch (const std::system_error&) {
-    // No further thread is to be had: those that are there do it.
+  } catch (const std::exception&) {
+    // No further thread, or no memory for one, is to be had: those that are there do it.
   }
 }
 

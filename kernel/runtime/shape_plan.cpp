@@ -1,6 +1,7 @@
 // Making the plan for one set of shapes: sizes, executables, offsets.
 #include <algorithm>
 #include <map>
+#include <new>
 #include <optional>
 #include <thread>
 
@@ -111,7 +112,12 @@ class Planner {
     plan_->preparation = std::make_unique<Preparation>(needs_.size(), [self](size_t i) {
       Need& need = self->needs_[i];
       TaskPlan& to = self->plan_->tasks[need.program][need.task];
-      to.failure = self->prepare(need);
+      try {
+        to.failure = self->prepare(need);
+      } catch (const std::bad_alloc&) {  // whoever waits for it would do so forever
+        to.failure = Status::error(REGIE_OUT_OF_MEMORY, "making a kernel ready",
+                                   task_name(self->model_, need.program, need.task));
+      }
       to.scratch_bytes = need.bytes;
     });
     plan_->preparation->start(threads);

@@ -51,6 +51,66 @@ TEST(Typical, PlansForTheSizesAndRunsOthers) {
   }
 }
 
+// A size that was said is what buffers are laid out for, however small it is: at that size the arena is no
+// larger than where it is the only one.
+TEST(Typical, BuffersAreLaidOutForASmallSize) {
+  const std::string rest =
+      "  %t1 = Softmax(%x) {axis = -1}\n"
+      "  %t2 = Softmax(%z) {axis = -1}\n"
+      "  %t3 = Softmax(%t2) {axis = -1}\n"
+      "  %t4 = Softmax(%t2) {axis = -1}\n"
+      "  %t5 = Softmax(%t3) {axis = -1}\n"
+      "  %t6 = Softmax(%t5) {axis = -1}\n"
+      "  %t7 = Softmax(%t6) {axis = -1}\n"
+      "  %t8 = Softmax(%t4) {axis = -1}\n"
+      "  %s9 = Add(%x, %t1)\n"
+      "  %s10 = Softmax(%s9) {axis = -1}\n"
+      "  %s11 = Add(%z, %t4)\n"
+      "  %s12 = Softmax(%s11) {axis = -1}\n"
+      "  %s13 = Add(%s12, %t3)\n"
+      "  %s14 = Softmax(%s13) {axis = -1}\n"
+      "  %s15 = Add(%s14, %t7)\n"
+      "  %s16 = Softmax(%s15) {axis = -1}\n"
+      "  %s17 = Add(%s16, %t6)\n"
+      "  %s18 = Softmax(%s17) {axis = -1}\n"
+      "  %s19 = Add(%s18, %t2)\n"
+      "  %s20 = Softmax(%s19) {axis = -1}\n"
+      "  %s21 = Add(%s20, %t5)\n"
+      "  %s22 = Softmax(%s21) {axis = -1}\n"
+      "  %s23 = Add(%s22, %t8)\n"
+      "  %s24 = Softmax(%s23) {axis = -1}\n"
+      "}\n";
+  Scratch scratch;
+  auto arena_of = [&](const std::string& text, const Options& options) {
+    ModelPtr model = compile_file(scratch.write("g.rg", text), options);
+    EXPECT_TRUE(model) << regie_last_error();
+    return model ? nlohmann::json::parse(regie_model_report(model.get()))["arena_bytes"].get<uint64_t>() : 0;
+  };
+  const std::string results = "%z: f32[8,64]) -> (%s10, %s24)";
+  const std::string open = "graph @g(%x: f32[N,64], " + results + " where N in 8.. {\n" + rest;
+  const uint64_t least = arena_of("graph @g(%x: f32[8,64], " + results + " {\n" + rest,
+                                  {{"set", "schedule-for-memory.recompute=0"}});
+  EXPECT_EQ(arena_of(open, {{"typical", "x=8,64"}}), least);
+  // A limit is on the sizes that are planned for, too.
+  EXPECT_EQ(arena_of(open, {{"memory-limit", std::to_string(least)}}), least);
+}
+
+// With listed sizes it is for the other axes.
+TEST(Typical, GoesWithPlansForListedSizes) {
+  Scratch scratch;
+  const std::string file = scratch.write("g.rg",
+                                         "graph @g(%x: f32[N,H,8]) -> (%o) where N in 1.., H in 2..64 {\n"
+                                         "  %o = Softmax(%x) {axis = -1}\n}\n");
+  const std::string command = "compile " + shell_word(file) + " --shapes 'buckets:x.0=2|16' ";
+  for (const char* sizes : {"4,32,8", "16,32,8", "?,32,?"}) {
+    const ProcessResult r = run_regie(command + "--typical x=" + sizes);
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    EXPECT_THAT(r.out, HasSubstr("planned for H=32")) << sizes;
+  }
+  for (const char* sizes : {"0,32,8", "4,1,8", "4,32", "4x32x8"})
+    EXPECT_EQ(run_regie(command + "--typical x=" + sizes).exit_code, 2) << sizes;
+}
+
 TEST(Typical, SaysWhatIsWrong) {
   Scratch scratch;
   const std::string file =

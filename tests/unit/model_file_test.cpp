@@ -131,6 +131,41 @@ TEST_F(ModelFile, RoundTrip) {
 }
 
 // What is checked beside the work is waited for before anything made from it is given out.
+// A quick look before anything is checked: each name once, and not any number of them.
+TEST_F(ModelFile, ALookAtTheDevicesPluginsIsShort) {
+  const auto look = [&](uint32_t count, uint32_t names) {
+    ModelBuilder b;
+    for (uint32_t i = 0; i < count; ++i) b.device("d" + std::to_string(i), "p" + std::to_string(i % names));
+    EXPECT_TRUE(save_model(b.m, path_).ok());
+    const std::string file = read(path_);
+    return device_plugins(std::as_bytes(std::span(file)));
+  };
+  EXPECT_THAT(look(3, 2), ::testing::ElementsAre("p0", "p1"));
+  EXPECT_THAT(look(400, 2), ::testing::ElementsAre("p0", "p1"));
+  EXPECT_EQ(look(400, 400).size(), 16u);
+}
+
+// Weights that lie on each other would be read many times over: then all are checked at once.
+TEST_F(ModelFile, WeightsThatLieOnEachOtherAreNotReadOverAndOver) {
+  ModelBuilder b;
+  const uint32_t cpu = b.device("cpu", "fake_inline");
+  b.space("host", cpu);
+  const uint32_t t = b.f32({16});
+  const Arg w = b.weight(std::vector<float>(32, 1), b.f32({32}));
+  for (uint64_t offset : {0, 64}) {
+    b.m.weights.push_back({offset, 64, "portable", "part" + std::to_string(offset)});
+    b.output("y" + std::to_string(offset), t);
+    b.m.output_sources.back() = {Arg::kWeight, static_cast<uint32_t>(b.m.weights.size() - 1), 0, t, true};
+  }
+  b.output("z", b.f32({32}));
+  b.m.output_sources.back() = w;
+  ASSERT_TRUE(save_model(*b.finish(), path_).ok());
+  auto model = load_model(path_, WeightChecking::kInBackground);
+  ASSERT_TRUE(model.ok()) << model.status().to_string();
+  EXPECT_EQ((*model)->weight_check->wait().code(), REGIE_OK);
+  EXPECT_EQ(&(*model)->weight_check->wait(), &(*model)->weight_check->wait_for_all());
+}
+
 TEST_F(ModelFile, LargeWeightsAreCheckedInTheBackground) {
   const std::shared_ptr<Model> m = sample();
   auto bytes = std::make_shared<std::vector<std::byte>>((size_t{3} << 20) + 5);

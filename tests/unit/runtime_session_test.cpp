@@ -110,6 +110,41 @@ TEST(RuntimeSession, DamagedWeightsFailTheFirstRun) {
   }
 }
 
+// What no kernel reads is given out all the same: an output that is a weight, and one that a branch gives.
+TEST(RuntimeSession, DamagedWeightsThatAreOutputsFailTheRun) {
+  const test::Scratch folder;
+  const std::string path = folder.path("m.rgm");
+  ModelBuilder b;
+  const uint32_t cpu = b.device("cpu", "fake_inline");
+  b.space("host", cpu);
+  const uint32_t t = b.f32({2}), flag = b.type(REGIE_BOOL, {});
+  const Arg x = b.input("x", t), w = b.weight({7, 8}, t), v = b.weight({5, 6}, t);
+  b.output("constant", t);
+  const Arg chosen = b.output("chosen", t), small = b.buffer("small", 0, flag);
+  for (int i = 0; i < 3; ++i) b.program();
+  b.launch(cpu, 0, "less:3", {x}, {small});
+  b.branch(cpu, 0, small, {chosen}, 1, {v}, 2, {x}, {0});
+  b.m.output_sources[0] = w;
+  const std::shared_ptr<Model> made = b.finish();
+  for (const Arg* damaged : {static_cast<const Arg*>(nullptr), &w, &v}) {
+    ASSERT_TRUE(save_model(*made, path).ok());
+    if (damaged) {
+      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+      const uint64_t from_end = made->weight_bytes.size() - made->weights[damaged->index].offset - 1;
+      file.seekp(-static_cast<std::streamoff>(from_end), std::ios::end).put('x');
+    }
+    const std::shared_ptr<const Model> loaded = load_model(path, WeightChecking::kInBackground).value();
+    std::shared_ptr<Session> session = open(loaded).value();
+    std::shared_ptr<Context> context = session->acquire().value();
+    const Answer a = run(*context, {row({1, 2})}, 2);
+    EXPECT_EQ(a.status.code(), damaged ? REGIE_CORRUPT : REGIE_OK) << a.status.to_string();
+    if (a.status.ok()) {
+      EXPECT_THAT(a.outputs[0].values, ElementsAre(7, 8));
+      EXPECT_THAT(a.outputs[1].values, ElementsAre(5, 6));
+    }
+  }
+}
+
 TEST(RuntimeSession, UnalignedInputAndOutputInTheCallersMemory) {
   Result<std::shared_ptr<Session>> session = open(inline_model());
   ASSERT_TRUE(session.ok()) << session.status().to_string();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "repeat_search.h"
 
@@ -133,18 +134,41 @@ class Recomputer {
     }
     std::stable_sort(copies.begin(), copies.end(),
                      [&](size_t a, size_t b) { return region_.cost[steps_[a]] > region_.cost[steps_[b]]; });
+    const int64_t limit = peak_;
+    std::optional<Replay> replay(now_);
     std::vector<uint8_t> gone(steps_.size(), 0);
     for (size_t c : copies) {
+      const auto at = static_cast<long>(c) - std::count(gone.begin(), gone.begin() + static_cast<long>(c), 1);
+      if (!perhaps_idle(*replay, static_cast<size_t>(at), limit)) continue;
+      Order fewer = steps_;
+      fewer.erase(fewer.begin() + at);
+      if (peak_of(fewer) > limit) continue;
       gone[c] = 1;
-      Order fewer;
-      for (size_t k = 0; k < steps_.size(); ++k)
-        if (!gone[k]) fewer.push_back(steps_[k]);
-      if (peak_of(fewer) > peak_) gone[c] = 0;
+      take(fewer);
+      replay.emplace(now_);
     }
-    Order kept;
-    for (size_t k = 0; k < steps_.size(); ++k)
-      if (!gone[k]) kept.push_back(steps_[k]);
-    take(kept);
+  }
+
+  // False: without the copy at place `k` the value is alive until there, and that is above the limit even if
+  // what only the copy keeps is not. Spares most copies a look at the whole.
+  bool perhaps_idle(const Replay& replay, size_t k, int64_t limit) const {
+    size_t made_at = k;
+    while (made_at > 0 && steps_[--made_at] != steps_[k]) {
+    }
+    int64_t more = 0;
+    size_t idle = k;  // from here on
+    for (uint32_t b : replay.touches()[made_at])
+      if (now_.again[b] == made_at) {
+        more += now_.bytes[b].size;
+        idle = now_.bytes[b].touched_by.back() + 1;
+      }
+    for (uint32_t b : replay.touches()[k])
+      if (now_.again[b] != k && now_.bytes[b].touched_by.back() == k && !now_.bytes[b].kept)
+        more -= now_.bytes[b].size;
+    if (more <= 0) return true;
+    return std::none_of(moments_.begin() + static_cast<long>(std::min(idle, k)),
+                        moments_.begin() + static_cast<long>(k),
+                        [&](const Replay::Moment& m) { return m.during + more > limit; });
   }
 
   const Region& region_;
