@@ -53,6 +53,18 @@ std::vector<Share> spread(const std::vector<int64_t>& sizes, int64_t cores) {
   return best;
 }
 
+int64_t cores_of(const std::vector<Share>& shares) {
+  int64_t n = 1;
+  for (const Share& s : shares) n *= s.parts;
+  return n;
+}
+
+double turns_of(const std::vector<Share>& shares) {
+  double n = 1;
+  for (const Share& s : shares) n *= static_cast<double>(s.turns);
+  return n;
+}
+
 double overlapped(const PipeCycles& turn, double turns) {
   return turns <= 0 ? 0 : turn.sum() + (turns - 1) * turn.longest();
 }

@@ -61,6 +61,9 @@ struct Share {
 };
 // At most `cores` parts in all, such that the turns of one core are as few as they can be.
 std::vector<Share> spread(const std::vector<int64_t>& sizes, int64_t cores);
+// Cores that have a share, and turns of one of them.
+int64_t cores_of(const std::vector<Share>& shares);
+double turns_of(const std::vector<Share>& shares);
 
 // A working set that does not fit a buffer, with the figures.
 struct Overflow : regie::sdk::Failure {

@@ -8,6 +8,7 @@
 #include "channel.h"
 #include "elementwise.h"
 #include "regie/graph_view.hpp"
+#include "shares.h"
 
 namespace aicore {
 
@@ -22,11 +23,7 @@ struct Tiling {
   std::vector<Share> outer = {};  // of the dimensions before rows and columns
   bool flat = false;              // one row: counts are cut exactly
   int64_t elements() const { return rows * pitch; }
-  int64_t part_outer() const {
-    int64_t n = 1;
-    for (const Share& s : outer) n *= s.parts;
-    return n;
-  }
+  int64_t part_outer() const { return cores_of(outer); }
   int64_t cores() const { return part_outer() * part_rows * part_columns; }
 };
 
@@ -77,9 +74,7 @@ class Writer {
       if (is_byte(elem)) turn[REGIE_TILE_VECTOR] += 2 * h.vector_start + e * 6 / lanes;
     }
     for (double& b : turn.busy) b += 4 * h.flag_cycles;
-    double outer = 1;
-    for (const Share& s : t_.outer) outer *= static_cast<double>(s.turns);
-    return overlapped(turn, outer * static_cast<double>(t_.turns_rows * t_.turns_columns));
+    return overlapped(turn, turns_of(t_.outer) * static_cast<double>(t_.turns_rows * t_.turns_columns));
   }
 
   Program write() const;
@@ -417,32 +412,17 @@ Program Writer::write() const {
     out.end_read(s);
   };
 
-  std::vector<Expr> outer;
-  auto rows_and_columns = [&](const Expr& slot) {
-    auto columns = [&](const Expr& r, const Expr& from) {
-      if (t_.turns_columns == 1) return tile(outer, r, 0, from);
-      b.loop(t_.turns_columns, [&](const Expr& c) { tile(outer, r, c, c % 2); });
-    };
-    if (t_.turns_rows == 1) return columns(0, slot);
-    b.loop(t_.turns_rows, [&](const Expr& r) { columns(r, r % 2); });
-  };
-  // Inside of them, so that the slot of a turn follows from the innermost of loops with several turns.
-  std::function<void(size_t, int64_t, Expr)> nest = [&](size_t d, int64_t cores_before, Expr slot) {
-    if (d + 2 >= shape_.dims.size()) return rows_and_columns(slot);
-    const Share& share = t_.outer[d];
-    const int64_t size = shape_.dims[d];
-    const Expr first =
-        share.parts == 1 ? Expr(0)
-                         : core / (t_.part_rows * t_.part_columns * cores_before) % share.parts * share.turns;
-    auto one = [&](const Expr& i, const Expr& from) {
-      outer.push_back(first + i);
-      nest(d + 1, cores_before * share.parts, from);
-      outer.pop_back();
-    };
-    if (share.turns == 1 && share.parts == size) return one(0, slot);
-    b.loop(clamp(0, share.turns, Expr(size) - first), [&](const Expr& i) { one(i, i % 2); });
-  };
-  nest(0, 1, 0);
+  // Rows and columns inside of the shares, so that the slot of a turn follows from the innermost of loops
+  // with several turns.
+  emit_shares(b, t_.outer, shape_.dims, t_.part_rows * t_.part_columns,
+              [&](const std::vector<Expr>& outer, const Expr& slot) {
+                auto columns = [&](const Expr& r, const Expr& from) {
+                  if (t_.turns_columns == 1) return tile(outer, r, 0, from);
+                  b.loop(t_.turns_columns, [&](const Expr& c) { tile(outer, r, c, c % 2); });
+                };
+                if (t_.turns_rows == 1) return columns(0, slot);
+                b.loop(t_.turns_rows, [&](const Expr& r) { columns(r, r % 2); });
+              });
   if (in) in->close();
   out.close();
   return b.finish();

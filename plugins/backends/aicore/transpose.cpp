@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "channel.h"
+#include "shares.h"
 
 namespace aicore {
 
@@ -52,9 +53,7 @@ double cycles_of(const Transposition& t, const Chip& chip) {
   turn[REGIE_TILE_STORE] =
       h.store_start + h.l2_latency + runs(columns, rows) / chip.write_rate(t.cores(), all);
   for (double& b : turn.busy) b += 4 * h.flag_cycles;
-  double turns = 1;
-  for (const Share& share : t.shares) turns *= static_cast<double>(share.turns);
-  return overlapped(turn, turns);
+  return overlapped(turn, turns_of(t.shares));
 }
 
 // Axes of the result that are one axis of the operand as well.
@@ -131,8 +130,7 @@ void emit_transposition(const Transposition& t, Builder& b, uint32_t in, uint32_
   }
   Channel loaded(b, flags, REGIE_TILE_LOAD, REGIE_TILE_VECTOR, 2),
       results(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_STORE, 2);
-  std::vector<Expr> at;  // of the loops
-  auto tile = [&](const Expr& slot) {
+  auto tile = [&](const std::vector<Expr>& at, const Expr& slot) {
     const Expr row = at[sizes.size() - 2] * R, column = at[sizes.size() - 1] * C;
     const Expr rows = clamp(0, R, Expr(t.rows) - row), columns = clamp(0, C, Expr(t.columns) - column);
     Expr from = row * t.row_from + column, to = column * t.column_to + row;
@@ -161,20 +159,7 @@ void emit_transposition(const Transposition& t, Builder& b, uint32_t in, uint32_
            {columns, t.column_to * s, R * s});
     results.end_read(slot);
   };
-  const Expr core = b.core();
-  auto nest = [&](auto&& self, size_t d, int64_t before, const Expr& slot) -> void {
-    if (d == sizes.size()) return tile(slot);
-    const Share& share = t.shares[d];
-    const Expr first = share.parts == 1 ? Expr(0) : core / before % share.parts * share.turns;
-    auto one = [&](const Expr& i, const Expr& next) {
-      at.push_back(first + i);
-      self(self, d + 1, before * share.parts, next);
-      at.pop_back();
-    };
-    if (share.turns == 1 && share.parts == sizes[d]) return one(0, slot);
-    b.loop(clamp(0, share.turns, Expr(sizes[d]) - first), [&](const Expr& i) { one(i, i % 2); });
-  };
-  nest(nest, 0, 1, 0);
+  emit_shares(b, t.shares, sizes, 1, tile);
   loaded.close();
   results.close();
 }

@@ -27,11 +27,7 @@ struct Transposition {
     for (int64_t d : outer) n *= d;
     return n;
   }
-  int64_t cores() const {
-    int64_t n = 1;
-    for (const Share& s : shares) n *= s.parts;
-    return n;
-  }
+  int64_t cores() const { return cores_of(shares); }
 };
 
 // Is it one? Of a tensor's dimensions and a permutation of them.

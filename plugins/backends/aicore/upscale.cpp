@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "channel.h"
+#include "shares.h"
 
 namespace aicore {
 
@@ -53,9 +54,7 @@ double cycles_of(const Upscale& u, const Chip& chip) {
       h.store_start + h.l2_latency +
       runs(rows * (u.woven ? 1 : u.factor_h), row * u.factor_w) / chip.write_rate(u.cores(), all);
   for (double& b : turn.busy) b += 4 * h.flag_cycles;
-  double turns = 1;
-  for (const Share& share : u.shares) turns *= static_cast<double>(share.turns);
-  return overlapped(turn, turns);
+  return overlapped(turn, turns_of(u.shares));
 }
 
 }  // namespace
@@ -89,8 +88,7 @@ void emit_upscale(const Upscale& u, Builder& b, uint32_t in, uint32_t out) {
   Flags flags;
   Channel loaded(b, flags, REGIE_TILE_LOAD, REGIE_TILE_VECTOR, 2),
       results(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_STORE, 2);
-  std::vector<Expr> at;
-  auto tile = [&](const Expr& slot) {
+  auto tile = [&](const std::vector<Expr>& at, const Expr& slot) {
     const Expr row = at[2] * R, column = at[3] * T;
     const Expr rows = clamp(0, R, Expr(all_rows(u)) - row), width = clamp(0, T, Expr(W) - column);
     const Expr bytes = clamp(0, T * one, Expr(W * one) - column * one);
@@ -113,20 +111,7 @@ void emit_upscale(const Upscale& u, Builder& b, uint32_t in, uint32_t out) {
     b.copy(gm(out, to), ub(result), run, {rows, fh * out_row, T * fw * one}, {u.woven ? 1 : fh, out_row, 0});
     results.end_read(slot);
   };
-  const Expr core = b.core();
-  auto nest = [&](auto&& self, size_t d, int64_t before, const Expr& slot) -> void {
-    if (d == sizes.size()) return tile(slot);
-    const Share& share = u.shares[d];
-    const Expr first = share.parts == 1 ? Expr(0) : core / before % share.parts * share.turns;
-    auto inside = [&](const Expr& i, const Expr& next) {
-      at.push_back(first + i);
-      self(self, d + 1, before * share.parts, next);
-      at.pop_back();
-    };
-    if (share.turns == 1 && share.parts == sizes[d]) return inside(0, slot);
-    b.loop(clamp(0, share.turns, Expr(sizes[d]) - first), [&](const Expr& i) { inside(i, i % 2); });
-  };
-  nest(nest, 0, 1, 0);
+  emit_shares(b, u.shares, sizes, 1, tile);
   loaded.close();
   results.close();
 }

@@ -22,11 +22,7 @@ struct Upscale {
   double cycles = 0;
   int64_t in_count() const { return planes * height * width * lanes * (woven ? factor_h * factor_w : 1); }
   int64_t out_count() const { return planes * height * width * lanes * factor_h * factor_w; }
-  int64_t cores() const {
-    int64_t n = 1;
-    for (const Share& s : shares) n *= s.parts;
-    return n;
-  }
+  int64_t cores() const { return cores_of(shares); }
 };
 
 // Gives tiles and shares. Throws Overflow where not a position of a row fits.
