@@ -81,4 +81,10 @@ inline int64_t size_of(regie_elem e) { return e == REGIE_F16 ? 2 : is_byte(e) ? 
 inline int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t round_up(int64_t a, int64_t b) { return up(a, b) * b; }
 
+// Bytes of runs as memory moves them: in blocks, of which a run off the grid has one more.
+inline double in_blocks(int64_t runs, int64_t bytes, int64_t pitch = 0) {
+  return static_cast<double>(runs *
+                             (round_up(bytes, kBlock) + (bytes % kBlock || pitch % kBlock ? kBlock : 0)));
+}
+
 }  // namespace aicore

@@ -419,11 +419,6 @@ class Search {
     return {passes, instructions};
   }
 
-  // Bytes of runs as memory moves them: in blocks, of which a run off the grid has one more.
-  static double in_blocks(int64_t runs, int64_t bytes, int64_t pitch) {
-    return static_cast<double>(runs *
-                               (round_up(bytes, kBlock) + (bytes % kBlock || pitch % kBlock ? kBlock : 0)));
-  }
   double load_bytes(const CubePlan& t) const {  // of a unit of a map of bytes
     return in_blocks(p_.k0() * t.unit_blocks, std::min(t.pixels, t.window * p_.width), p_.height * p_.width);
   }

@@ -36,14 +36,10 @@ double cycles_of(const Transposition& t, const Chip& chip) {
   const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency;
   const int64_t s = size_of(t.elem), rows = std::min(t.tile_rows, t.rows),
                 columns = std::min(t.tile_columns, t.columns);
-  auto runs = [&](int64_t count,
-                  int64_t length) {  // bytes in blocks, of which a run that is not aligned has one more
-    const int64_t bytes = length * s;
-    return static_cast<double>(count * (round_up(bytes, kBlock) + (bytes % kBlock ? kBlock : 0)));
-  };
   const double all = 2.0 * static_cast<double>(t.count() * s);
   PipeCycles turn;
-  turn[REGIE_TILE_LOAD] = h.load_start + h.l2_latency + runs(rows, columns) / chip.read_rate(t.cores(), all);
+  turn[REGIE_TILE_LOAD] =
+      h.load_start + h.l2_latency + in_blocks(rows, columns * s) / chip.read_rate(t.cores(), all);
   // The unit turns blocks of halves or bytes over, in two passes; single elements of four bytes take two
   // blocks each.
   turn[REGIE_TILE_VECTOR] =
@@ -51,7 +47,7 @@ double cycles_of(const Transposition& t, const Chip& chip) {
                               : 64 * static_cast<double>(rows * columns)) /
                            lanes;
   turn[REGIE_TILE_STORE] =
-      h.store_start + h.l2_latency + runs(columns, rows) / chip.write_rate(t.cores(), all);
+      h.store_start + h.l2_latency + in_blocks(columns, rows * s) / chip.write_rate(t.cores(), all);
   for (double& b : turn.busy) b += 4 * h.flag_cycles;
   return overlapped(turn, turns_of(t.shares));
 }

@@ -40,19 +40,16 @@ double cycles_of(const Upscale& u, const Chip& chip) {
   const auto& h = chip.hardware;
   const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency;
   const int64_t s = size_of(u.elem);
-  const auto runs = [&](int64_t count, int64_t bytes) {
-    return static_cast<double>(count * (round_up(bytes, kBlock) + (bytes % kBlock ? kBlock : 0)));
-  };
   const double all = static_cast<double>((u.in_count() + u.out_count()) * s);
   const int64_t row = u.tile_width * u.lanes * s, rows = std::min(u.tile_rows, all_rows(u));
   PipeCycles turn;
   turn[REGIE_TILE_LOAD] =
-      h.load_start + h.l2_latency + runs(sources(u) * rows, row) / chip.read_rate(u.cores(), all);
-  turn[REGIE_TILE_VECTOR] =
-      static_cast<double>(u.factor_w) * (h.vector_start + runs(rows * u.tile_width, u.lanes * s) / lanes);
+      h.load_start + h.l2_latency + in_blocks(sources(u) * rows, row) / chip.read_rate(u.cores(), all);
+  turn[REGIE_TILE_VECTOR] = static_cast<double>(u.factor_w) *
+                            (h.vector_start + in_blocks(rows * u.tile_width, u.lanes * s) / lanes);
   turn[REGIE_TILE_STORE] =
       h.store_start + h.l2_latency +
-      runs(rows * (u.woven ? 1 : u.factor_h), row * u.factor_w) / chip.write_rate(u.cores(), all);
+      in_blocks(rows * (u.woven ? 1 : u.factor_h), row * u.factor_w) / chip.write_rate(u.cores(), all);
   for (double& b : turn.busy) b += 4 * h.flag_cycles;
   return overlapped(turn, turns_of(u.shares));
 }
