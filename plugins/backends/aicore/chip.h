@@ -75,6 +75,10 @@ struct Overflow : regie::sdk::Failure {
 };
 
 inline bool is_byte(regie_elem e) { return e == REGIE_I8 || e == REGIE_U8; }
+inline uint8_t byte_type(regie_elem e) { return e == REGIE_U8 ? REGIE_TILE_U8 : REGIE_TILE_S8; }
+// The least and the greatest of a type of bytes.
+inline int32_t least_byte(regie_elem e) { return e == REGIE_I8 ? -128 : 0; }
+inline int32_t most_byte(regie_elem e) { return least_byte(e) + 255; }
 // Of the types that kernels compute with: f32, i32, f16, bytes.
 inline int64_t size_of(regie_elem e) { return e == REGIE_F16 ? 2 : is_byte(e) ? 1 : 4; }
 

@@ -12,8 +12,6 @@ namespace {
 constexpr uint8_t kF16 = REGIE_TILE_F16, kF32 = REGIE_TILE_F32, kS32 = REGIE_TILE_S32,
                   kRint = REGIE_TILE_RINT;
 
-uint8_t byte_type(regie_elem e) { return e == REGIE_U8 ? REGIE_TILE_U8 : REGIE_TILE_S8; }
-
 }  // namespace
 
 void Emitter::load_tables() {
@@ -92,9 +90,9 @@ void Emitter::round_of_bytes(const Turn& turn, const Expr& c, const Expr& n, con
       b_.cast(kS32, kF16, kRint, half, whole, 16, {m, d * 32, 64}, {d, 32, m * 64});
     if (e.zero != 0)
       b_.binary_scalar(REGIE_TILE_ADD, kF16, half, half, scalar(static_cast<float>(e.zero)), count);
-    if (e.low > (p_.elem == REGIE_I8 ? -128 : 0))
+    if (e.low > least_byte(p_.elem))
       b_.binary_scalar(REGIE_TILE_MAX, kF16, half, half, scalar(static_cast<float>(e.low)), count);
-    if (e.high < (p_.elem == REGIE_I8 ? 127 : 255))
+    if (e.high < most_byte(p_.elem))
       b_.binary_scalar(REGIE_TILE_MIN, kF16, half, half, scalar(static_cast<float>(e.high)), count);
     if (p_.convolution && !p_.result_blocked)
       b_.transpose(ub(t_.ub_turned), half, m * 2, 32, {m / 16, 32, 512}, {d, 16 * m * 2, m * 32});

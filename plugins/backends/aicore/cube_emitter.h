@@ -99,9 +99,7 @@ class Emitter {
   // Sums, or what was made of them, in four bytes each, to the result's order.
   void arrange_words(uint8_t type, const Expr& to, const Expr& from);
   // What the cube and im2col take the left matrix for.
-  uint8_t left_type() const {
-    return !p_.of_bytes() ? REGIE_TILE_F16 : p_.left_elem == REGIE_U8 ? REGIE_TILE_U8 : REGIE_TILE_S8;
-  }
+  uint8_t left_type() const { return p_.of_bytes() ? byte_type(p_.left_elem) : uint8_t{REGIE_TILE_F16}; }
 
   // Where a round's part of the result (and of the residual) lies in global memory.
   struct Part {

@@ -289,7 +289,7 @@ class Search {
     t.ub_sum = p_.epilogue.activation.empty() ? t.ub_drain : ub.take(q * 4);
     t.ub_temporary = ub.take(q * 4 * epilogue_temporaries(p_));
     t.ub_half = es_ == 1 ? ub.take(q * 2) : 0;
-    t.ub_turned = es_ == 1 && p_.convolution && !p_.result_blocked ? ub.take(q * 2) : t.ub_half;
+    t.ub_turned = es_ == 1 && p_.turned() ? ub.take(q * 2) : t.ub_half;
     t.ub_result = ub.take(2 * q * es_);
     t.ub_used = ub.used();
     return ub.fits();
@@ -410,9 +410,8 @@ class Search {
     }
     if (p_.bytes.divisor != 0) add(chip_.hardware.slow_passes);
     add(2, 2);  // to whole numbers, to halves
-    const bool is_signed = p_.elem == REGIE_I8;
     for (bool used :
-         {p_.bytes.zero != 0, p_.bytes.low > (is_signed ? -128 : 0), p_.bytes.high < (is_signed ? 127 : 255)})
+         {p_.bytes.zero != 0, p_.bytes.low > least_byte(p_.elem), p_.bytes.high < most_byte(p_.elem)})
       if (used) add(0.5);
     if (p_.turned()) add(1);
     add(0.5);

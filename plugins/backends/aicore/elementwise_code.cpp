@@ -164,8 +164,8 @@ class Compiler {
     s.vector = vector_step(sv(n.op), regie::sdk::Attrs(n), sources);
     s.in.resize(s.vector.in.size());
     if (quantises) {
-      s.vector.alpha = made == REGIE_I8 ? -128 : 0;
-      s.vector.beta = made == REGIE_I8 ? 127 : 255;
+      s.vector.alpha = static_cast<float>(least_byte(made));
+      s.vector.beta = static_cast<float>(most_byte(made));
     }
     const uint32_t out = n.results[0];
     const auto wanted = wanted_.find(out);

@@ -297,8 +297,7 @@ Program Writer::write() const {
       if (size == 1) {  // bytes become halves first
         const Place half = ub(half_at[o]);
         const Expr there = full(o) ? count : st.back() ? Expr(t_.pitch) : Expr(row_stride(st) ? t_.rows : 1);
-        b.cast(operand_elem_[o] == REGIE_U8 ? REGIE_TILE_U8 : REGIE_TILE_S8, REGIE_TILE_F16, REGIE_TILE_RINT,
-               half, at, there);
+        b.cast(byte_type(operand_elem_[o]), REGIE_TILE_F16, REGIE_TILE_RINT, half, at, there);
         if (const float zero = code_.zero_of(o); zero != 0)
           b.binary_scalar(REGIE_TILE_ADD, REGIE_TILE_F16, half, half, scalar(-zero), there);
         at = half;
@@ -374,7 +373,7 @@ Program Writer::write() const {
       b.cast(REGIE_TILE_S32, REGIE_TILE_F16, REGIE_TILE_RINT, half, whole, count);
       if (*v.in[2].constant != 0)
         b.binary_scalar(REGIE_TILE_ADD, REGIE_TILE_F16, half, half, scalar(*v.in[2].constant), count);
-      b.cast(REGIE_TILE_F16, result_elem_[i] == REGIE_U8 ? REGIE_TILE_U8 : REGIE_TILE_S8, REGIE_TILE_RINT,
+      b.cast(REGIE_TILE_F16, byte_type(result_elem_[i]), REGIE_TILE_RINT,
              ub(s * slot_bytes(result_elem_[i]) + result_at[i]), half, count);
       made[i] = true;
     }
@@ -385,7 +384,7 @@ Program Writer::write() const {
       else if (is_byte(result_elem_[i]) && !made[i]) {  // whole numbers within their bounds already
         const Place whole = ub(rounded_at[i]), half = ub(narrow_at[i]);
         b.cast(REGIE_TILE_F32, REGIE_TILE_F16, REGIE_TILE_RINT, half, whole, count);
-        b.cast(REGIE_TILE_F16, result_elem_[i] == REGIE_U8 ? REGIE_TILE_U8 : REGIE_TILE_S8, REGIE_TILE_RINT,
+        b.cast(REGIE_TILE_F16, byte_type(result_elem_[i]), REGIE_TILE_RINT,
                ub(s * slot_bytes(result_elem_[i]) + result_at[i]), half, count);
       }
     if (shape_.channels) {  // lanes of the last block beyond the channels are zeros, whatever was computed

@@ -183,8 +183,8 @@ Lowered lower_bytes(const Request& r) {
       if (!is_byte(y.elem) || e.scale_operand != REGIE_NONE)
         refuse("the result must be of bytes, at constant scales");
       e.zero = read.zeros(at.y_zero, 1, "the result's zero point").front();
-      e.low = y.elem == REGIE_I8 ? -128 : 0;
-      e.high = e.low + 255;
+      e.low = least_byte(y.elem);
+      e.high = most_byte(y.elem);
     } else if (y.elem != REGIE_F32) {
       refuse("the result must be f32");
     }

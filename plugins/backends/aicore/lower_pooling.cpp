@@ -16,8 +16,6 @@ namespace {
 
 using namespace regie::tile;
 
-uint8_t byte_type(regie_elem e) { return e == REGIE_U8 ? REGIE_TILE_U8 : REGIE_TILE_S8; }
-
 struct Pool {
   bool average = false;
   regie_elem in_elem = REGIE_F32, out_elem = REGIE_F32;
