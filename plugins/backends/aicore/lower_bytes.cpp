@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <memory>
 #include <numeric>
 
 #include "quantised.h"
@@ -27,26 +26,21 @@ constexpr Operator kOperators[] = {{"ConvInteger", kInteger}, {"MatMulInteger", 
 
 struct Reader {
   const Request& r;
-  const BytePlaces& at;
-
-  const regie_tensor* operand(uint32_t i) const { return i == kNowhere ? nullptr : r.operand(i); }
 
   // One, or one a column; nothing where the operand is absent. Refuses what is not constant.
   std::vector<int32_t> zeros(uint32_t i, int64_t columns, const char* what) const {
-    const regie_tensor* t = operand(i);
+    const regie_tensor* t = r.operand(i);
     if (!t) return {0};
     if (!is_byte(t->elem)) refuse(std::string(what) + " is no byte");
     if (!t->data) refuse(std::string(what) + " is not constant");
     const int64_t count = regie::sdk::count_of(*t);
     if (count != 1 && count != columns) refuse(std::string(what) + " is neither one nor one a channel");
     std::vector<int32_t> all;
-    for (int64_t k = 0; k < count; ++k)
-      all.push_back(t->elem == REGIE_U8 ? static_cast<const uint8_t*>(t->data)[k]
-                                        : static_cast<const int8_t*>(t->data)[k]);
+    for (int64_t k = 0; k < count; ++k) all.push_back(byte_at(*t, k));
     return all;
   }
   std::vector<float> floats(uint32_t i, int64_t columns, const char* what) const {
-    const regie_tensor* t = operand(i);
+    const regie_tensor* t = r.operand(i);
     if (!t) refuse(std::string(what) + " is absent");
     if (t->elem != REGIE_F32) refuse(std::string(what) + " is no f32");
     if (!t->data) refuse(std::string(what) + " is not constant");
@@ -126,7 +120,7 @@ const BytePlaces* byte_places(std::string_view op) {
 
 Lowered lower_bytes(const Request& r) {
   const BytePlaces& at = *byte_places(r.op);
-  const Reader read{r, at};
+  const Reader read{r};
   for (size_t i = 0; i < r.operands.size(); ++i)
     if (r.operand_format(i) != kPlainFormat && r.operand_format(i) != REGIE_FORMAT_NCHW)
       refuse("its programs are for row-major tensors");
@@ -149,7 +143,7 @@ Lowered lower_bytes(const Request& r) {
   c.weight_zeros = read.zeros(at.w_zero, columns, "the weights' zero point");
   e.parts = parts_of(p, w, c);
   // The left matrix's zero point.
-  const regie_tensor* x_zero = read.operand(at.x_zero);
+  const regie_tensor* x_zero = r.operand(at.x_zero);
   if (x_zero && !x_zero->data) {
     if (p.convolution && p.kernel_h * p.kernel_w > 1)
       refuse("the input's zero point, which is also its padding, is known at run time only");
@@ -178,7 +172,7 @@ Lowered lower_bytes(const Request& r) {
       for (float& f : c.factors) f *= s;
     }
     float y_scale = 0;
-    if (read.operand(at.y_scale)) {
+    if (r.operand(at.y_scale)) {
       y_scale = read.floats(at.y_scale, 1, "the result's scale").front();
       if (!is_byte(y.elem) || e.scale_operand != REGIE_NONE)
         refuse("the result must be of bytes, at constant scales");
@@ -188,7 +182,7 @@ Lowered lower_bytes(const Request& r) {
     } else if (y.elem != REGIE_F32) {
       refuse("the result must be f32");
     }
-    if (const regie_tensor* bias = read.operand(at.bias)) {
+    if (const regie_tensor* bias = r.operand(at.bias)) {
       if (regie::sdk::count_of(*bias) != columns || !bias->data ||
           (bias->elem != REGIE_F32 && bias->elem != REGIE_I32))
         refuse("its bias is not constant, or not one number a channel");

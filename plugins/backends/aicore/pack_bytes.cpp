@@ -1,16 +1,11 @@
 // Weights of bytes as programs read them, and the tables behind them.
 #include <algorithm>
-#include <cstring>
 
 #include "quantised.h"
 
 namespace aicore {
 
 namespace {
-
-int32_t byte_at(const regie_tensor& t, int64_t i) {
-  return t.elem == REGIE_U8 ? static_cast<const uint8_t*>(t.data)[i] : static_cast<const int8_t*>(t.data)[i];
-}
 
 // Calls body(column, group, k within the group's blocks, value minus zero point) for all weights.
 template <class Body>

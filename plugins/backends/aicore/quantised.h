@@ -17,6 +17,11 @@ struct BytePlaces {
 // Nothing where the operator is none of these.
 const BytePlaces* byte_places(std::string_view op);
 
+// An element of a constant of bytes.
+inline int32_t byte_at(const regie_tensor& t, int64_t i) {
+  return t.elem == REGIE_U8 ? static_cast<const uint8_t*>(t.data)[i] : static_cast<const int8_t*>(t.data)[i];
+}
+
 // One number a column of the product.
 struct ByteColumns {
   std::vector<int32_t> weight_zeros;         // one, or one a column
