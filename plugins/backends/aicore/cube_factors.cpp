@@ -42,12 +42,8 @@ std::optional<float> common_factor(std::span<const float> values) {
 
 std::vector<float> Columns::of(int64_t n) const {
   std::vector<float> out(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t at = n * column_stride + i * stride;
-    out[static_cast<size_t>(i)] = weights.elem == REGIE_F16
-                                      ? from_half(static_cast<const uint16_t*>(weights.data)[at])
-                                      : static_cast<const float*>(weights.data)[at];
-  }
+  for (int64_t i = 0; i < count; ++i)
+    out[static_cast<size_t>(i)] = float_at(weights, n * column_stride + i * stride);
   return out;
 }
 

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "regie/c/view.h"
+
 namespace aicore {
 
 inline uint16_t to_half(float value) {
@@ -30,6 +32,12 @@ inline float from_half(uint16_t half) {
   if (exponent) return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
   const float small = static_cast<float>(fraction) * 0x1p-24f;
   return sign ? -small : small;
+}
+
+// An element of a constant of f32 or f16.
+inline float float_at(const regie_tensor& t, int64_t i) {
+  return t.elem == REGIE_F16 ? from_half(static_cast<const uint16_t*>(t.data)[i])
+                             : static_cast<const float*>(t.data)[i];
 }
 
 }  // namespace aicore

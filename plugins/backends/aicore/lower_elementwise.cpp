@@ -177,9 +177,7 @@ Lowered lower_batch_normalization(const Request& r) {
     if (!t.data || !is_float(t.elem)) refuse("its scale, bias, mean or variance is not constant");
     if (regie::sdk::count_of(t) != x.dims[1]) refuse("its scale, bias, mean or variance has another length");
     given.emplace_back();
-    for (int64_t c = 0; c < x.dims[1]; ++c)
-      given.back().push_back(t.elem == REGIE_F32 ? static_cast<const float*>(t.data)[c]
-                                                 : from_half(static_cast<const uint16_t*>(t.data)[c]));
+    for (int64_t c = 0; c < x.dims[1]; ++c) given.back().push_back(float_at(t, c));
   }
   const double epsilon = r.attrs.number("epsilon", 1e-5);
   std::vector<float> scale, bias;

@@ -49,11 +49,6 @@ uint64_t bytes_of(const regie_tensor& t) {
   return static_cast<uint64_t>(regie::sdk::count_of(t) * size_of(t.elem));
 }
 
-float element(const regie_tensor& t, int64_t i) {
-  return t.elem == REGIE_F16 ? from_half(static_cast<const uint16_t*>(t.data)[i])
-                             : static_cast<const float*>(t.data)[i];
-}
-
 // Weights of a transposed convolution, channels of the result first, as those of a convolution are.
 struct TurnedWeights {
   std::vector<float> values;
@@ -61,7 +56,7 @@ struct TurnedWeights {
   TurnedWeights(const CubeProblem& p, const regie_tensor& w) : dims{p.out_channels, p.channels, 1, 1} {
     values.reserve(static_cast<size_t>(p.out_channels * p.channels));
     for (int64_t o = 0; o < p.out_channels; ++o)
-      for (int64_t c = 0; c < p.channels; ++c) values.push_back(element(w, c * p.out_channels + o));
+      for (int64_t c = 0; c < p.channels; ++c) values.push_back(float_at(w, c * p.out_channels + o));
   }
   regie_tensor tensor() const {
     regie_tensor t{};
@@ -197,7 +192,7 @@ Lowered lower_conv_transpose(const Request& r) {
     if (bias) {
       std::vector<float> repeated;
       for (int64_t o = 0; o < p.out_channels; ++o)
-        repeated.push_back(element(*bias, o / (p.out_channels / maps)));
+        repeated.push_back(float_at(*bias, o / (p.out_channels / maps)));
       PackedWeight all{2,
                        {reinterpret_cast<const char*>(repeated.data()), repeated.size() * sizeof(float)},
                        "opaque:aicore:repeated-bias"};
