@@ -52,26 +52,22 @@ void Emitter::round_of_bytes(const Turn& turn, const Expr& c, const Expr& n, con
   const int64_t m = t_.padded_rows, d = t_.drained, count = q(), table = table_bytes(p_, t_);
   const Part x = part(turn, c, n, r, es_);
   const Expr from = sums_slot(slot) * sums_bytes() + r * (d * m / 16 * kSums);
-  const Expr channel = (p_.convolution && p_.groups > 1 ? group(turn) * p_.out_group : Expr(0)) +
-                       column_tile(n) * (t_.columns * 16) + r * (d * 16);
+  const Expr channel = first_channel(turn, n, r);
   const Place sums = ub(t_.ub_drain);
   int64_t next = t_.ub_tables;
-  auto by_column = [&](uint8_t op, uint8_t type) {
-    b_.binary(op, type, sums, sums, ub(channel * 4 + next), 16, {m, 64, 64, 0}, {d, m * 64, m * 64, 64});
+  auto with_table = [&](uint8_t op, uint8_t type) {
+    by_column(op, type, t_.ub_drain, channel * 4 + next);
     next += table;
   };
   b_.drain(kS32, kS32, sums, l0c(from), m, d, m * 64, m / 16 * kSums);
-  if (e.corrected) by_column(REGIE_TILE_ADD, kS32);
+  if (e.corrected) with_table(REGIE_TILE_ADD, kS32);
   int64_t value = t_.ub_drain;
   if (p_.elem != REGIE_I32) {
     b_.cast(kS32, kF32, kRint, sums, sums, count);
-    if (e.scaled) by_column(REGIE_TILE_MUL, kF32);
-    if (e.biased) by_column(REGIE_TILE_ADD, kF32);
+    if (e.scaled) with_table(REGIE_TILE_MUL, kF32);
+    if (e.biased) with_table(REGIE_TILE_ADD, kF32);
     if (const auto step = epilogue_activation(p_, {value, std::nullopt})) {
-      std::vector<Expr> temporaries;
-      for (uint32_t i = 0; i < step->op->temporaries; ++i)
-        temporaries.emplace_back(t_.ub_temporary + i * count * 4);
-      emit_vector(b_, *step, t_.ub_sum, temporaries, count);
+      activate(*step, t_.ub_sum);
       value = t_.ub_sum;
     }
   }

@@ -20,10 +20,9 @@ void Emitter::way_out(const Turn& turn, const Expr& c, const Expr& n, const Expr
 
 Emitter::Part Emitter::part(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, int64_t es) const {
   Part x;
-  const Expr column = column_tile(n) * (t_.columns * 16) + r * (t_.drained * 16);
   if (p_.convolution) {
     const int64_t map = p_.out_height * p_.out_width;
-    const Expr channel = (p_.groups == 1 ? Expr(0) : group(turn) * p_.out_group) + column;
+    const Expr channel = first_channel(turn, n, r);
     const Expr position = row_tile(turn) * (t_.out_rows * p_.out_width) + c * t_.rows;
     // A position of a row-major plane is an element, one of a blocked plane 16.
     const int64_t one = p_.result_blocked ? 16 : 1, most = t_.rows * one * es;
@@ -31,16 +30,14 @@ Emitter::Part Emitter::part(const Turn& turn, const Expr& c, const Expr& n, cons
     x.run = t_.turns_c > 1 ? clamp(0, most, (Expr(p_.out_height) - row_tile(turn)) * most)
                            : clamp(0, most, Expr(map * one * es) - position * (one * es));
     if (p_.result_blocked) {
-      const Expr block = (p_.groups == 1 ? Expr(0) : group(turn) * (p_.out_group / 16)) +
-                         column_tile(n) * t_.columns + r * t_.drained;
-      x.runs = clamp(0, t_.drained, Expr(p_.lanes_out() / 16) - block);
+      x.runs = clamp(0, t_.drained, Expr(p_.lanes_out() / 16) - first_block(turn, n, r));
     } else {
       x.runs = clamp(0, t_.drained * 16, Expr(p_.out_channels) - channel);
     }
     x.pitch = map * one * es;
     x.row = t_.padded_rows * one;
   } else {
-    const Expr row = row_tile(turn) * t_.rows;
+    const Expr row = row_tile(turn) * t_.rows, column = first_column(n, r);
     x.offset = ((batch(turn) * p_.m + row) * p_.n + column) * es;
     x.run = clamp(0, t_.drained * 16 * es, Expr(p_.n * es) - column * es);
     x.runs = clamp(0, t_.rows, Expr(p_.m) - row);
@@ -48,6 +45,18 @@ Emitter::Part Emitter::part(const Turn& turn, const Expr& c, const Expr& n, cons
     x.row = t_.drained * 16;
   }
   return x;
+}
+
+void Emitter::by_column(uint8_t op, uint8_t type, const Expr& to, const Expr& table) {
+  const int64_t m = t_.padded_rows;
+  b_.binary(op, type, ub(to), ub(t_.ub_drain), ub(table), 16, {m, 64, 64, 0},
+            {t_.drained, m * 64, m * 64, 64});
+}
+
+void Emitter::activate(const VectorStep& step, const Expr& to) {
+  std::vector<Expr> temporaries;
+  for (uint32_t i = 0; i < step.op->temporaries; ++i) temporaries.emplace_back(t_.ub_temporary + i * q() * 4);
+  emit_vector(b_, step, to, temporaries, q());
 }
 
 // Blocks of columns of rows of 16 halves to rows of columns.
@@ -78,8 +87,7 @@ void Emitter::turn_sums_twice(int64_t count) {
 // Lanes beyond the last channel are zeros: what lies there is that of zero weights, an epilogue on top.
 void Emitter::fill_up(const Turn& turn, const Expr& n, const Expr& r, const Expr& result) {
   const int64_t m = t_.padded_rows, last = p_.lanes_out() / 16 - 1, valid = p_.out_channels % 16;
-  const Expr block = (p_.groups == 1 ? Expr(0) : group(turn) * (p_.out_group / 16)) +
-                     column_tile(n) * t_.columns + r * t_.drained;
+  const Expr block = first_block(turn, n, r);
   auto fill = [&] {
     b_.fill(ub(result + (Expr(last) - block) * (m * 16 * es_) + valid * es_),
             es_ == 2 ? REGIE_TILE_F16 : REGIE_TILE_F32, 0, 16 - valid, {m, 16 * es_});
@@ -106,22 +114,18 @@ void Emitter::round(const Turn& turn, const Expr& c, const Expr& n, const Expr& 
   // What is still to be done; all but the last step works in ub_sum.
   std::vector<std::function<void(const Expr&)>> steps;
   Expr value = t_.ub_sum;  // where the next step finds its operand
-  const Expr sum = t_.ub_sum, column = column_tile(n) * (t_.columns * 16) + r * (d * 16);
+  const Expr sum = t_.ub_sum, channel = first_channel(turn, n, r);
   // In L0C's order, blocks of columns of `m` rows of 16; as f32 unless all that follows is to turn them.
   const bool as_halves = p_.turned() && !p_.split_sums && factors_ == REGIE_NONE;
   b_.drain(REGIE_TILE_F32, as_halves ? REGIE_TILE_F16 : REGIE_TILE_F32, ub(t_.ub_drain), l0c(from), m, d,
            m * (as_halves ? 32 : 64), m / 16 * kSums);
-  const Expr channel = (p_.groups == 1 ? Expr(0) : group(turn) * p_.out_group) + column;
   if (factors_ != REGIE_NONE)
-    b_.binary(REGIE_TILE_MUL, REGIE_TILE_F32, ub(t_.ub_drain), ub(t_.ub_drain),
-              ub(channel * 4 + t_.ub_factors), 16, {m, 64, 64, 0}, {d, m * 64, m * 64, 64});
+    by_column(REGIE_TILE_MUL, REGIE_TILE_F32, t_.ub_drain, channel * 4 + t_.ub_factors);
   if (p_.convolution && p_.result_blocked) {
     // Sums lie as the result does: blocks of columns, positions, 16.
     if (bias_ != REGIE_NONE)
-      steps.push_back([&](const Expr& to) {
-        b_.binary(REGIE_TILE_ADD, REGIE_TILE_F32, ub(to), ub(t_.ub_drain), ub(channel * 4 + t_.ub_bias), 16,
-                  {m, 64, 64, 0}, {d, m * 64, m * 64, 64});
-      });
+      steps.push_back(
+          [&](const Expr& to) { by_column(REGIE_TILE_ADD, REGIE_TILE_F32, to, channel * 4 + t_.ub_bias); });
     else
       value = t_.ub_drain;
   } else if (p_.convolution) {
@@ -151,9 +155,9 @@ void Emitter::round(const Turn& turn, const Expr& c, const Expr& n, const Expr& 
     if (e.alpha != 1)
       b_.binary_scalar(REGIE_TILE_MUL, REGIE_TILE_F32, ub(t_.ub_drain), ub(t_.ub_drain), scalar(e.alpha),
                        count);
-    steps.push_back([this, rows, blocks, column](const Expr& to) {
+    steps.push_back([this, rows, blocks, channel](const Expr& to) {
       if (bias_ != REGIE_NONE)
-        b_.binary(REGIE_TILE_ADD, REGIE_TILE_F32, ub(to), ub(t_.ub_drain), ub(column * 4 + t_.ub_bias), 16,
+        b_.binary(REGIE_TILE_ADD, REGIE_TILE_F32, ub(to), ub(t_.ub_drain), ub(channel * 4 + t_.ub_bias), 16,
                   rows, blocks);
       else
         b_.unary(REGIE_TILE_COPY, REGIE_TILE_F32, ub(to), ub(t_.ub_drain), 16, rows, blocks);
@@ -171,13 +175,7 @@ void Emitter::round(const Turn& turn, const Expr& c, const Expr& n, const Expr& 
       addend_->end_read(out);
     });
   if (epilogue_activation(p_, {}))
-    steps.push_back([&](const Expr& to) {
-      const auto step = epilogue_activation(p_, {value, std::nullopt});
-      std::vector<Expr> temporaries;
-      for (uint32_t i = 0; i < step->op->temporaries; ++i)
-        temporaries.emplace_back(t_.ub_temporary + i * count * 4);
-      emit_vector(b_, *step, to, temporaries, count);
-    });
+    steps.push_back([&](const Expr& to) { activate(*epilogue_activation(p_, {value, std::nullopt}), to); });
   const Expr result = out * (count * es_) + t_.ub_result;
   for (size_t i = 0; i + 1 < steps.size(); ++i) {
     steps[i](sum);

@@ -107,7 +107,22 @@ class Emitter {
     int64_t pitch = 0;                   // bytes from run to run there
     int64_t row = 0;                     // bytes from run to run in UB, for an element of one byte
   };
+  // The first column of a round within its group, and that as a channel of the result.
+  Expr first_column(const Expr& n, const Expr& r) const {
+    return column_tile(n) * (t_.columns * 16) + r * (t_.drained * 16);
+  }
+  Expr first_channel(const Turn& turn, const Expr& n, const Expr& r) const {
+    return (p_.groups == 1 ? Expr(0) : group(turn) * p_.out_group) + first_column(n, r);
+  }
+  // The same in blocks of 16 channels.
+  Expr first_block(const Turn& turn, const Expr& n, const Expr& r) const {
+    return (p_.groups == 1 ? Expr(0) : group(turn) * (p_.out_group / 16)) + column_tile(n) * t_.columns +
+           r * t_.drained;
+  }
   Part part(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, int64_t es) const;
+  // ub_drain, in L0C's order, with a table's number for each column.
+  void by_column(uint8_t op, uint8_t type, const Expr& to, const Expr& table);
+  void activate(const VectorStep& step, const Expr& to);
   void turn_sums(int64_t to, int64_t from);
   void turn_sums_twice(int64_t count);
   void fill_up(const Turn& turn, const Expr& n, const Expr& r, const Expr& result);
