@@ -146,6 +146,19 @@ inline int64_t table_bytes(const CubeProblem& p, const CubePlan& t) {
   return (round_up(std::max(p.result_columns(), p.groups * p.out_group), 16) + t.columns * 16) * 4;
 }
 
+// Weights of a convolution, by output channel: calls body(k, i) for the i-th of channel n, with its k within
+// the blocks of the joined group.
+template <class Body>
+void each_of_channel(const CubeProblem& p, int64_t n, Body&& body) {
+  const int64_t k0 = p.k0(), window = p.kernel_h * p.kernel_w, inner = p.channels / p.model_groups,
+                outer = p.out_channels / p.model_groups;
+  for (int64_t i = 0; i < inner; ++i) {
+    const int64_t c =
+        n / outer * inner + i - n / p.out_group * p.in_group;  // channel within the joined group
+    for (int64_t k = 0; k < window; ++k) body((c / k0 * window + k) * k0 + c % k0, i * window + k);
+  }
+}
+
 // The best plan. Throws UNSUPPORTED where no tile fits the buffers, with the figures.
 CubePlan plan_cube(const CubeProblem& problem, const Chip& chip);
 

@@ -17,8 +17,6 @@ std::string pack_weights(const CubeProblem& p, const CubePlan& t, const regie_te
   };
   const Columns columns = columns_of(p, w);
   std::vector<float> factors;
-  const int64_t window = p.kernel_h * p.kernel_w, inner = p.channels / p.model_groups,
-                outer = p.out_channels / p.model_groups;
   for (int64_t n = 0; n < columns.columns; ++n) {
     std::vector<float> values = columns.of(n);
     if (p.epilogue.scaled) {
@@ -31,12 +29,9 @@ std::string pack_weights(const CubeProblem& p, const CubePlan& t, const regie_te
       continue;
     }
     const int64_t group = n / p.out_group;
-    for (int64_t i = 0; i < inner; ++i) {
-      const int64_t c = n / outer * inner + i - group * p.in_group;  // channel within the joined group
-      for (int64_t k = 0; k < window; ++k)
-        put(group, c / 16 * window + k, n - group * p.out_group, c % 16,
-            values[static_cast<size_t>(i * window + k)]);
-    }
+    each_of_channel(p, n, [&](int64_t k, int64_t i) {
+      put(group, k / 16, n - group * p.out_group, k % 16, values[static_cast<size_t>(i)]);
+    });
   }
   out.append(reinterpret_cast<const char*>(factors.data()), factors.size() * 4);
   return out;

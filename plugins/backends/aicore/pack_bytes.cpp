@@ -19,17 +19,11 @@ void each_weight(const CubeProblem& p, const regie_tensor& w, const ByteColumns&
         body(n, 0, k, byte_at(w, p.transposed_b ? n * p.k + k : k * p.n + n) - zero(n));
     return;
   }
-  const int64_t window = p.kernel_h * p.kernel_w, inner = p.channels / p.model_groups,
-                outer = p.out_channels / p.model_groups;
-  for (int64_t n = 0; n < p.out_channels; ++n) {
-    const int64_t group = n / p.out_group;
-    for (int64_t i = 0; i < inner; ++i) {
-      const int64_t c = n / outer * inner + i - group * p.in_group;  // channel within the joined group
-      for (int64_t k = 0; k < window; ++k)
-        body(n, group, (c / 32 * window + k) * 32 + c % 32,
-             byte_at(w, (n * inner + i) * window + k) - zero(n));
-    }
-  }
+  const int64_t count = p.channels / p.model_groups * p.kernel_h * p.kernel_w;  // of a channel
+  for (int64_t n = 0; n < p.out_channels; ++n)
+    each_of_channel(p, n, [&](int64_t k, int64_t i) {
+      body(n, n / p.out_group, k, byte_at(w, n * count + i) - zero(n));
+    });
 }
 
 template <class T>
