@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "node.h"
+#include "convolution.h"
 
 namespace aicore::test {
 namespace {
@@ -60,108 +60,45 @@ bool convolution(uint64_t seed, Tally& tally, bool blocks = false, bool fine = f
   Random random(seed);
   Chip chip = any_chip(random);
   chip.two_halves = fine;
-  const int64_t kinds = pick(random, 0, 3), sizes = pick(random, 0, 9);
-  // One spatial axis; a wide map of few channels; a small map of many; the usual.
-  const bool flat = sizes == 0, wide = sizes == 1, deep = sizes == 2;
-  int64_t group = 1,
-          in = pick(random, 1,
-                    deep   ? 600
-                    : wide ? 6
-                           : 50),
-          out = pick(random, 1,
-                     deep   ? 300
-                     : wide ? 20
-                            : 70);
-  if (kinds == 1) {  // depth-wise
-    group = in = pick(random, 2, 60);
-    out = in * pick(random, 1, 2);
-  } else if (kinds == 2) {
-    group = pick(random, 2, 6);
-    in = group * pick(random, 1, 20);
-    out = group * pick(random, 1, 20);
-  }
-  if (blocks && kinds == 1) {
-    const int64_t times = out / in;
-    group = in = round_up(in, 16);
-    out = in * times;
+  Convolution c;
+  c.draw_channels(random, 50, 60, 20);
+  if (blocks && c.depthwise) {
+    const int64_t times = c.out / c.in;
+    c.group = c.in = round_up(c.in, 16);
+    c.out = c.in * times;
   } else if (blocks) {
-    in = round_up(in, 16 * group);
-    out = round_up(out, 16 * group);
+    c.in = round_up(c.in, 16 * c.group);
+    c.out = round_up(c.out, 16 * c.group);
   }
   const int64_t window = pick(random, 0, 4) ? 4 : 9;
-  const int64_t n = pick(random, 1, 3), kh = flat ? 1 : pick(random, 1, window), kw = pick(random, 1, window),
-                sh = flat ? 1 : pick(random, 1, 4), sw = pick(random, 1, 4),
-                dh = flat ? 1 : pick(random, 1, 3), dw = pick(random, 1, 3);
-  const int64_t top = flat ? 0 : pick(random, 0, kh), left = pick(random, 0, kw),
-                bottom = flat ? 0 : pick(random, 0, kh), right = pick(random, 0, kw);
-  const int64_t h = flat ? 1
-                         : std::max((kh - 1) * dh + 1 - top - bottom, int64_t{1}) + pick(random, 0,
-                                                                                         wide   ? 60
-                                                                                         : deep ? 6
-                                                                                                : 20),
-                w = std::max((kw - 1) * dw + 1 - left - right, int64_t{1}) + pick(random, 0,
-                                                                                  wide || flat ? 260
-                                                                                  : deep       ? 7
-                                                                                               : 24);
-  const int64_t oh = (h + top + bottom - (kh - 1) * dh - 1) / sh + 1,
-                ow = (w + left + right - (kw - 1) * dw - 1) / sw + 1;
-  if (h + top + bottom < (kh - 1) * dh + 1 || w + left + right < (kw - 1) * dw + 1) return false;
+  if (!c.draw_map(random, window, window, 4, 3)) return false;
   const int64_t most = pick(random, 0, 9) ? 1'000'000 : 20'000'000;
-  if (n * out * oh * ow * in / group * kh * kw > most) return false;
+  if (c.products() > most) return false;
   const regie_elem elem = pick(random, 0, 3) == 0 && !fine ? REGIE_F16 : REGIE_F32;
-  Array weight = random_array(random, {out, in / group, kh, kw});
+  Array weight = random_array(random, c.w_dims());
   const bool scaled = elem == REGIE_F32 && pick(random, 0, 2) == 0;
-  if (scaled) scale_columns(random, weight, out, 1);
-  const Array x = (fine ? fine_array : plain_array)(random, {n, in, h, w}),
-              bias = random_array(random, {out}), residual = random_array(random, {n, out, oh, ow});
+  if (scaled) scale_columns(random, weight, c.out, 1);
+  const Array x = (fine ? fine_array : plain_array)(random, c.x_dims()), bias = random_array(random, {c.out}),
+              residual = random_array(random, c.y_dims());
   const bool with_bias = pick(random, 0, 1), with_residual = pick(random, 0, 2) == 0;
   const Activation& act = kActivations[pick(random, 0, static_cast<int64_t>(std::size(kActivations)) - 1)];
-  auto spatial = [flat](std::vector<int64_t> both) {  // without the first spatial axis
-    if (flat) both.erase(both.end() - 2);
-    return both;
-  };
-  auto axes = [flat](std::vector<int64_t> both) {
-    if (flat) both = both.size() == 2 ? std::vector{both[1]} : std::vector{both[1], both[3]};
-    return both;
-  };
-  auto shaped = [&](Array a) {
-    a.dims = spatial(a.dims);
-    return a;
-  };
   Node node("regie.FusedConv", elem);
-  node.operand(shaped(x)).operand(shaped(weight), true);
+  node.operand(c.shaped(x)).operand(c.shaped(weight), true);
   if (with_bias || with_residual) with_bias ? node.operand(bias, true) : node.absent();
-  if (with_residual) node.operand(shaped(residual));
-  node.result(spatial({n, out, oh, ow}));
+  if (with_residual) node.operand(c.shaped(residual));
+  node.result(c.spatial(c.y_dims()));
   node.attr("activation", act.name).attr("activation_alpha", act.alpha).attr("activation_beta", act.beta);
-  node.attr("group", group)
-      .attr("pads", axes({top, left, bottom, right}))
-      .attr("strides", axes({sh, sw}))
-      .attr("dilations", axes({dh, dw}));
+  c.put_attrs(node);
   std::vector<double> expected;
-  for (int64_t b = 0; b < n; ++b)
-    for (int64_t o = 0; o < out; ++o)
-      for (int64_t y = 0; y < oh; ++y)
-        for (int64_t z = 0; z < ow; ++z) {
-          double sum = with_bias ? bias.values[static_cast<size_t>(o)] : 0;
-          for (int64_t c = 0; c < in / group; ++c)
-            for (int64_t i = 0; i < kh; ++i)
-              for (int64_t j = 0; j < kw; ++j) {
-                const int64_t row = y * sh - top + i * dh, column = z * sw - left + j * dw;
-                if (row < 0 || row >= h || column < 0 || column >= w) continue;
-                const int64_t channel = o / (out / group) * (in / group) + c;
-                sum += x.values[static_cast<size_t>(((b * in + channel) * h + row) * w + column)] *
-                       weight.values[static_cast<size_t>(((o * (in / group) + c) * kh + i) * kw + j)];
-              }
-          if (with_residual) sum += residual.values[static_cast<size_t>(((b * out + o) * oh + y) * ow + z)];
-          expected.push_back(act.of(sum, act.alpha, act.beta));
-        }
-  std::ostringstream what;
-  what << "seed " << seed << " x " << text({n, in, h, w}) << "w " << text({out, kh, kw}) << "group " << group
-       << " strides " << text({sh, sw}) << "dilations " << text({dh, dw}) << "pads "
-       << text({top, left, bottom, right}) << act.name << (with_residual ? " residual" : "")
-       << (scaled ? " scaled" : "") << (elem == REGIE_F16 ? " f16" : "");
-  SCOPED_TRACE(what.str());
+  c.each_element([&](int64_t b, int64_t o, int64_t i) {
+    double sum = with_bias ? bias.values[static_cast<size_t>(o)] : 0;
+    c.each_product(b, o, i, [&](size_t left, size_t right) { sum += x.values[left] * weight.values[right]; });
+    if (with_residual) sum += residual.values[expected.size()];
+    expected.push_back(act.of(sum, act.alpha, act.beta));
+  });
+  SCOPED_TRACE("seed " + std::to_string(seed) + ' ' + c.text() + ' ' + act.name +
+               (with_residual ? " residual" : "") + (scaled ? " scaled" : "") +
+               (elem == REGIE_F16 ? " f16" : ""));
   tally.check(node, chip, expected, fine ? kFineTolerance : kTolerance);
   return true;
 }

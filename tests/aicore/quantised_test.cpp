@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "bytes.h"
+#include "convolution.h"
 
 namespace aicore::test {
 namespace {
@@ -146,101 +147,36 @@ Zeros draw_zeros(Random& random, regie_elem x_elem, regie_elem w_elem, int64_t c
 bool convolution(uint64_t seed, Tally& tally) {
   Random random(seed);
   const Chip chip = any_chip(random);
-  const int64_t kinds = pick(random, 0, 3), sizes = pick(random, 0, 9);
-  // One spatial axis; a wide map of few channels; a small map of many; the usual.
-  const bool flat = sizes == 0, wide = sizes == 1, deep = sizes == 2;
-  int64_t group = 1,
-          in = pick(random, 1,
-                    deep   ? 600
-                    : wide ? 6
-                           : 70),
-          out = pick(random, 1,
-                     deep   ? 300
-                     : wide ? 20
-                            : 70);
-  if (kinds == 1) {  // depth-wise
-    group = in = pick(random, 2, 80);
-    out = in * pick(random, 1, 2);
-  } else if (kinds == 2) {
-    group = pick(random, 2, 6);
-    in = group * pick(random, 1, 40);
-    out = group * pick(random, 1, 20);
-  }
-  const int64_t n = pick(random, 1, 3), kh = flat ? 1 : pick(random, 1, 4), kw = pick(random, 1, 5),
-                sh = flat ? 1 : pick(random, 1, 3), sw = pick(random, 1, 3),
-                dh = flat ? 1 : pick(random, 1, 2), dw = pick(random, 1, 2),
-                top = flat ? 0 : pick(random, 0, kh), left = pick(random, 0, kw),
-                bottom = flat ? 0 : pick(random, 0, kh), right = pick(random, 0, kw);
-  auto size = [&](int64_t least, int64_t more) {
-    return std::max<int64_t>(least, 1) + pick(random, 0, more);
-  };
-  const int64_t h = flat ? 1
-                         : size((kh - 1) * dh + 1 - top - bottom, wide   ? 60
-                                                                  : deep ? 6
-                                                                         : 20),
-                w = size((kw - 1) * dw + 1 - left - right, wide || flat ? 260
-                                                           : deep       ? 7
-                                                                        : 24),
-                oh = (h + top + bottom - (kh - 1) * dh - 1) / sh + 1,
-                ow = (w + left + right - (kw - 1) * dw - 1) / sw + 1;
-  if (h + top + bottom < (kh - 1) * dh + 1 || w + left + right < (kw - 1) * dw + 1) return false;
-  if (n * out * oh * ow * in / group * kh * kw > 2'000'000) return false;
+  Convolution c;
+  c.draw_channels(random, 70, 80, 40);
+  if (!c.draw_map(random, 4, 5, 3, 2) || c.products() > 2'000'000) return false;
   const regie_elem x_elem = pick(random, 0, 1) ? REGIE_U8 : REGIE_I8,
                    w_elem = pick(random, 0, 2) ? REGIE_I8 : REGIE_U8;
-  const Array x = random_bytes(random, {n, in, h, w}, x_elem),
-              weight = random_bytes(random, {out, in / group, kh, kw}, w_elem);
-  const Zeros zeros = draw_zeros(random, x_elem, w_elem, out);
-  const Ending e = draw_ending(random, out, in / group * kh * kw, false);
+  const Array x = random_bytes(random, c.x_dims(), x_elem), weight = random_bytes(random, c.w_dims(), w_elem);
+  const Zeros zeros = draw_zeros(random, x_elem, w_elem, c.out);
+  const Ending e = draw_ending(random, c.out, c.in / c.group * c.kh * c.kw, false);
   constexpr const char* kNames[] = {"ConvInteger", "QLinearConv", "regie.QConv", "regie.QConv"};
-  auto spatial = [flat](std::vector<int64_t> both) {  // without the first spatial axis
-    if (flat) both.erase(both.end() - 2);
-    return both;
-  };
-  auto shaped = [&](Array a) {
-    a.dims = spatial(a.dims);
-    return a;
-  };
   Node node(kNames[e.kind], REGIE_F32);
-  put_operands(node, e, shaped(x), x_elem, zeros.x, false, shaped(weight), w_elem, zeros.w);
-  node.result(spatial({n, out, oh, ow}), e.result).attr("group", group);
-  node.attr("strides", spatial({sh, sw})).attr("dilations", spatial({dh, dw}));
-  node.attr("pads",
-            flat ? std::vector<int64_t>{left, right} : std::vector<int64_t>{top, left, bottom, right});
+  put_operands(node, e, c.shaped(x), x_elem, zeros.x, false, c.shaped(weight), w_elem, zeros.w);
+  node.result(c.spatial(c.y_dims()), e.result);
+  c.put_attrs(node);
   if (e.kind >= Ending::kFused)
     node.attr("activation", e.act->name)
         .attr("activation_alpha", e.act->alpha)
         .attr("activation_beta", e.act->beta);
   std::vector<double> reals;
   const auto x_zero = static_cast<int64_t>(zeros.x.values[0]);
-  for (int64_t b = 0; b < n; ++b)
-    for (int64_t o = 0; o < out; ++o) {
-      const auto w_zero =
-          static_cast<int64_t>(zeros.w.values[zeros.w.values.size() == 1 ? 0 : static_cast<size_t>(o)]);
-      for (int64_t y = 0; y < oh; ++y)
-        for (int64_t z = 0; z < ow; ++z) {
-          int64_t sum = 0;
-          for (int64_t c = 0; c < in / group; ++c)
-            for (int64_t i = 0; i < kh; ++i)
-              for (int64_t j = 0; j < kw; ++j) {
-                const int64_t row = y * sh - top + i * dh, column = z * sw - left + j * dw;
-                if (row < 0 || row >= h || column < 0 || column >= w) continue;
-                const int64_t channel = o / (out / group) * (in / group) + c;
-                sum += (static_cast<int64_t>(
-                            x.values[static_cast<size_t>(((b * in + channel) * h + row) * w + column)]) -
-                        x_zero) *
-                       (static_cast<int64_t>(
-                            weight.values[static_cast<size_t>(((o * (in / group) + c) * kh + i) * kw + j)]) -
-                        w_zero);
-              }
-          reals.push_back(e.real(sum, o));
-        }
-    }
-  std::ostringstream what;
-  what << "seed " << seed << ' ' << kNames[e.kind] << " x " << n << ' ' << in << ' ' << h << ' ' << w
-       << ", w " << out << ' ' << kh << ' ' << kw << ", group " << group << ", strides " << sh << ' ' << sw
-       << ", dilations " << dh << ' ' << dw << ", pads " << top << ' ' << left << ' ' << bottom << ' '
-       << right << ' ' << e.act->name;
-  SCOPED_TRACE(what.str());
+  c.each_element([&](int64_t b, int64_t o, int64_t i) {
+    const auto w_zero =
+        static_cast<int64_t>(zeros.w.values[zeros.w.values.size() == 1 ? 0 : static_cast<size_t>(o)]);
+    int64_t sum = 0;
+    c.each_product(b, o, i, [&](size_t left, size_t right) {
+      sum += (static_cast<int64_t>(x.values[left]) - x_zero) *
+             (static_cast<int64_t>(weight.values[right]) - w_zero);
+    });
+    reals.push_back(e.real(sum, o));
+  });
+  SCOPED_TRACE("seed " + std::to_string(seed) + ' ' + kNames[e.kind] + ' ' + c.text() + ' ' + e.act->name);
   tally.check(node, chip,
               [&](const std::vector<double>& got, const std::string& name) { judge(e, reals, got, name); });
   return true;
