@@ -1,7 +1,6 @@
 #include "passes/memory_limit.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 
 #include "ir/structural.h"
@@ -188,12 +187,10 @@ class Profile {
 
 Status record(CompileState& state, const Recompute& r, Edit& edit, uint32_t* next_node) {
   REGIE_TRY(record_copy(state, r.value, r.first_reader, r.readers, edit, next_node).status());
-  char gain[96];
-  std::snprintf(gain, sizeof gain, ": %llu bytes fewer at the peak, for %.1f us",
-                static_cast<unsigned long long>(r.saved), r.cost_ns / 1000);
   const Graph& g = *state.graph;
   edit.note(r.node, "recomputed",
-            g.describe_node(r.node) + " is computed again before " + g.describe_node(r.first_reader) + gain);
+            g.describe_node(r.node) + " is computed again before " + g.describe_node(r.first_reader) + ": " +
+                std::to_string(r.saved) + " bytes fewer at the peak, for " + microseconds(r.cost_ns));
   return {};
 }
 
