@@ -9,6 +9,7 @@
 #include "model/layout.h"
 #include "passes/padding.h"
 #include "passes/ports.h"
+#include "passes/shape_words.h"
 #include "passes/typical.h"
 #include "text/text.h"
 
@@ -174,19 +175,19 @@ std::shared_ptr<const Model> with_portable(Model ports, const Graph& g, const Mo
 
 // An axis whose sizes are listed has no other usual one in the plans that are made for them.
 std::string without_listed(const PlanSet& set, const std::string& typical) {
-  const size_t equals = std::min(typical.rfind('='), typical.size());
+  const size_t equals = typical.rfind('=');
+  if (equals == std::string::npos) return typical;  // the compile says what is wrong
   std::string out = typical.substr(0, equals);
   const Model& m = *set.ports;
   const auto input =
       std::find_if(m.inputs.begin(), m.inputs.end(), [&](const ModelPort& p) { return p.name == out; });
-  if (input == m.inputs.end()) return typical;  // the compile says so
-  size_t axis = 0;
-  for (size_t at = equals; at < typical.size(); ++axis) {
-    const size_t next = std::min(typical.find(',', at + 1), typical.size());
-    const std::vector<ModelDim>& dims = m.types[input->type].dims;
+  if (input == m.inputs.end()) return typical;
+  const std::vector<ModelDim>& dims = m.types[input->type].dims;
+  const auto words = axis_words(std::string_view(typical).substr(equals + 1));
+  out += '=';
+  for (size_t axis = 0; axis < words.size(); ++axis) {
     const bool listed = axis < dims.size() && set.axis_of(dims[axis]);
-    out += typical[at] + (listed ? "?" : typical.substr(at + 1, next - at - 1));
-    at = next;
+    out += (axis ? "," : "") + (listed ? "?" : std::string(words[axis]));
   }
   return out;
 }

@@ -120,9 +120,8 @@ Result<int64_t> CompileState::reference_value(regie_dim dim) const {
   return graph->dims().evaluate(dim, symbol_values);
 }
 
-Result<int64_t> CompileState::typical_value(regie_dim dim) const {
+std::vector<std::optional<int64_t>> CompileState::typical_values() const {
   constexpr int64_t kSmall = 16, kTypical = 256;
-  if (dim >= 0) return dim;
   const DimTable& dims = graph->dims();
   std::vector<std::optional<int64_t>> values = symbol_values;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -131,7 +130,7 @@ Result<int64_t> CompileState::typical_value(regie_dim dim) const {
     if (!symbol.data_dependent && values[i].value_or(kTypical) <= kSmall)
       values[i] = std::clamp(kTypical, symbol.lower, symbol.upper);
   }
-  return dims.evaluate(dim, values);
+  return values;
 }
 
 bool CompileState::has_late_types(uint32_t node) const {

@@ -150,10 +150,10 @@ struct CompileState {
   // known so far is positive, 1 where nothing asks for more.
   Status bind_symbols();
   Result<int64_t> reference_value(regie_dim dim) const;
-  // The same at sizes as runs have them: at the least ones, where symbols are 1, what will be a small part of
-  // all bytes is as large as the rest. Symbols whose size was said, those that stand for something else
-  // already, and what data decide, are as in the reference.
-  Result<int64_t> typical_value(regie_dim dim) const;
+  // `symbol_values` at sizes as runs have them: at the least ones, where symbols are 1, what will be a small
+  // part of all bytes is as large as the rest. Symbols whose size was said, those that stand for something
+  // else already, and what data decide, are as in the reference.
+  std::vector<std::optional<int64_t>> typical_values() const;
   // Do its operands or results have sizes, or lie in memory, that only the run tells? Such a node's scratch
   // and what it makes are not in the plan.
   bool is_late_node(uint32_t node) const;

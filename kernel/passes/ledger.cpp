@@ -7,6 +7,12 @@
 
 namespace regie {
 
+std::string microseconds(double ns) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f us", ns / 1000);
+  return text;
+}
+
 namespace {
 
 void write(JsonWriter& j, const LedgerDetail& d) {
@@ -84,12 +90,6 @@ void write(JsonWriter& j, const RuleRecord& r) {
     j.close();
   }
   j.close();
-}
-
-std::string microseconds(double ns) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f us", ns / 1000);
-  return text;
 }
 
 // Why nodes are not on an engine, by reason. Refusals that differ in numbers only are one.

@@ -11,6 +11,8 @@
 
 namespace regie {
 
+std::string microseconds(double ns);  // "12.0 us"
+
 struct LedgerDetail {
   std::string pass, node, kind, text;
   std::string in_the_way, reason;    // near misses: a node, where there is one; a key of near_misses

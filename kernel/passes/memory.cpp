@@ -342,10 +342,12 @@ std::vector<uint64_t> planned_sizes(const CompileState& state, const std::vector
   for (uint32_t i : members) reference.push_back(state.buffers[i].size);
   // A limit is on what the plan takes at the reference.
   if (members.size() > kMost || state.options.memory_limit) return reference;
+  const std::vector<std::optional<int64_t>> values = state.typical_values();
   uint64_t all = 0;
   for (uint32_t i : members) {
     const PlannedBuffer& b = state.buffers[i];
-    const auto size = b.size_dim < 0 ? state.typical_value(b.size_dim) : static_cast<int64_t>(b.size);
+    const auto size = b.size_dim < 0 ? state.graph->dims().evaluate(b.size_dim, values)
+                                     : Result<int64_t>(static_cast<int64_t>(b.size));
     if (!size.ok() || *size <= 0) return reference;
     typical.push_back(static_cast<uint64_t>(*size));
     all += std::min(kAddress, typical.back() + b.alignment);

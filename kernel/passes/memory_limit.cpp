@@ -1,11 +1,9 @@
 #include "passes/memory_limit.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 
 #include "ir/structural.h"
-#include "passes/schedule_problem.h"
 #include "regie/c/recompute.h"
 
 namespace regie {
@@ -30,7 +28,10 @@ class Profile {
  public:
   explicit Profile(CompileState& state) : state_(state), g_(*state.graph) {
     for (uint32_t r : task_regions(g_)) {
-      for (const ScheduledTask& t : state.schedule[r].tasks) step_of_[t.node] = t.step;
+      for (const ScheduledTask& t : state.schedule[r].tasks) {
+        step_of_[t.node] = t.step;
+        cost_of_[t.node] = t.cost_ns;
+      }
       steps_ = std::max(steps_, state.schedule[r].end_step + 2);
     }
     live_.assign(state.target.devices.size(), std::vector<uint64_t>(steps_, 0));
@@ -121,7 +122,8 @@ class Profile {
     if (over(after, budget) >= over(live_[buffer.space], budget)) return false;
     r->saved = live_[buffer.space][at] - std::min(live_[buffer.space][at], after[at]);
     if (r->saved == 0) return false;
-    return cost(r);
+    r->cost_ns = std::max(cost_of_[r->node], 1.0);
+    return true;
   }
 
   bool may_repeat(uint32_t node, uint32_t storage) const {
@@ -169,16 +171,10 @@ class Profile {
     return sum;
   }
 
-  bool cost(Recompute* r) {
-    auto ns = task_cost(state_, r->node);
-    if (!ns.ok()) return false;
-    r->cost_ns = std::max(*ns, 1.0);
-    return true;
-  }
-
   CompileState& state_;
   const Graph& g_;
   std::map<uint32_t, uint64_t> step_of_;               // by node
+  std::map<uint32_t, double> cost_of_;                 // by node, as the scheduler was told
   std::map<uint32_t, std::vector<uint32_t>> members_;  // by value that owns bytes: who lies on them
   std::vector<Life> lives_;                            // by buffer
   std::vector<std::vector<uint64_t>> live_;            // space x step: bytes
@@ -188,12 +184,10 @@ class Profile {
 
 Status record(CompileState& state, const Recompute& r, Edit& edit, uint32_t* next_node) {
   REGIE_TRY(record_copy(state, r.value, r.first_reader, r.readers, edit, next_node).status());
-  char gain[96];
-  std::snprintf(gain, sizeof gain, ": %llu bytes fewer at the peak, for %.1f us",
-                static_cast<unsigned long long>(r.saved), r.cost_ns / 1000);
   const Graph& g = *state.graph;
   edit.note(r.node, "recomputed",
-            g.describe_node(r.node) + " is computed again before " + g.describe_node(r.first_reader) + gain);
+            g.describe_node(r.node) + " is computed again before " + g.describe_node(r.first_reader) + ": " +
+                std::to_string(r.saved) + " bytes fewer at the peak, for " + microseconds(r.cost_ns));
   return {};
 }
 

@@ -1,7 +1,6 @@
 // Placement driver: asks every engine about every node, lets the placer choose, writes engines and memory
 // spaces into the graph and the reasons into the ledger.
 #include <algorithm>
-#include <cstdio>
 
 #include "base/log.h"
 #include "base/toml.h"
@@ -178,9 +177,7 @@ OtherEngine other_engine(const Placement& p, size_t index, size_t engine) {
     const size_t text = at + begin.size();
     out.text = why.substr(text, why.find('\n', text) - text);
   } else {
-    char time[32];
-    std::snprintf(time, sizeof time, "%.1f us", a.cost_ns / 1000);
-    out.text = std::string(a.reference ? "reference kernel only, " : "could, ") + time;
+    out.text = (a.reference ? "reference kernel only, " : "could, ") + microseconds(a.cost_ns);
   }
   return out;
 }

@@ -1,10 +1,9 @@
 #include "passes/portable_shapes.h"
 
-#include <charconv>
-#include <map>
 #include <optional>
 
 #include "base/toml.h"
+#include "passes/shape_words.h"
 #include "text/text.h"
 
 namespace regie {
@@ -31,12 +30,8 @@ class Reader {
     const std::string sizes = text.substr(names_[input].size() + 1);
     const regie_type& type = g_.value(g_.region(0).args[input]).type;
     const std::string who = "input '" + names_[input] + "' is " + print_type(g_, type);
-    std::vector<std::string> parts;
-    for (size_t at = 0; !sizes.empty() && at <= sizes.size();) {
-      const size_t comma = std::min(sizes.find(',', at), sizes.size());
-      parts.push_back(sizes.substr(at, comma - at));
-      at = comma + 1;
-    }
+    const std::vector<std::string_view> words = axis_words(sizes);
+    const std::vector<std::string> parts(words.begin(), words.end());
     for (const std::string& part : parts) REGIE_TRY(check_form(names_[input], sizes, part));
     if (static_cast<int64_t>(parts.size()) != type.rank)
       return wrong(who + ", but " + std::to_string(parts.size()) +
@@ -74,15 +69,8 @@ class Reader {
                  (near ? " Its" : "; its") + " inputs are " + known);
   }
 
-  static std::optional<int64_t> number(const std::string& part) {
-    int64_t n = 0;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), n);
-    if (error != std::errc() || end != part.data() + part.size() || n < 0) return std::nullopt;
-    return n;
-  }
-
   Status check_form(const std::string& name, const std::string& sizes, const std::string& part) const {
-    if (part == "?" || number(part)) return {};
+    if (part == "?" || axis_size(part)) return {};
     for (size_t s = 0; s < values_.size(); ++s)
       if (g_.dims().symbol_at(s).name == part) return {};
     return wrong(
@@ -95,7 +83,7 @@ class Reader {
   Status take(const std::string& who, regie_dim dim, const std::string& part) {
     if (part == "?") return {};
     const auto symbol = dim < 0 ? g_.dims().symbol_index(dim) : std::nullopt;
-    const auto size = number(part);
+    const auto size = axis_size(part);
     if (!size) {
       if (symbol && g_.dims().symbol_at(*symbol).name == part) return {};
       return wrong(who + " has another name than '" + part + "'; write ? to leave it as it is");

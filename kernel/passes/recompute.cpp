@@ -1,7 +1,6 @@
 #include "passes/recompute.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 
 #include "ir/structural.h"
@@ -192,10 +191,8 @@ Result<RepeatedNodes> record_repeats(CompileState& state, const RepeatWish& wish
     results.push_back(result);
     REGIE_ASSIGN(const double ns, task_cost(state, c.node));
     made.copies.push_back({next_node - 1, value});
-    char cost[48];
-    std::snprintf(cost, sizeof cost, ", for %.1f us", ns / 1000);
     made.notes.push_back(g.describe_node(c.node) + " is computed again before " + g.describe_node(c.before) +
-                         cost);
+                         ", for " + microseconds(ns));
   }
   return made;
 }

@@ -1,6 +1,6 @@
 #include "passes/typical.h"
 
-#include <charconv>
+#include "passes/shape_words.h"
 
 namespace regie {
 
@@ -13,18 +13,10 @@ Status bad(const std::string& text, const std::string& why) {
 // "16,?,224": nothing for a question mark.
 Result<std::vector<std::optional<int64_t>>> sizes_of(const std::string& text, std::string_view list) {
   std::vector<std::optional<int64_t>> out;
-  while (!list.empty()) {
-    const std::string_view part = list.substr(0, list.find(','));
-    list.remove_prefix(std::min(list.size(), part.size() + 1));
-    int64_t size = 0;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), size);
-    if (part == "?") {
-      out.emplace_back();
-    } else if (error != std::errc() || end != part.data() + part.size() || size < 0) {
+  for (const std::string_view word : axis_words(list)) {
+    out.push_back(axis_size(word));
+    if (!out.back() && word != "?")
       return bad(text, "must be like x=16,3,224,224 or x=16,?,?,? (input=dimensions)");
-    } else {
-      out.emplace_back(size);
-    }
   }
   return out;
 }

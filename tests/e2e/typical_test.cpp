@@ -127,6 +127,7 @@ TEST(Typical, SaysWhatIsWrong) {
                          Wrong{"--typical x=1,65,8", "axis 1 is H and cannot be 65"},
                          Wrong{"--typical x=4,2,8 --typical z=5,8", "N cannot be 4 and 5"},
                          Wrong{"--typical x=1x2x8", "must be like x=16,3,224,224"},
+                         Wrong{"--typical x=1,2,8,", "must be like x=16,3,224,224"},
                          Wrong{"--typical x", "must be like x=16,3,224,224"},
                          Wrong{"--typical x=-1,2,8", "must be like x=16,3,224,224"}}) {
     const ProcessResult r = run_regie("compile " + shell_word(file) + " " + w.options);

@@ -22,9 +22,6 @@ struct Recomputed {
   double cost = 0;
 };
 
-// The region in which each of `steps` is a task, in this order, and each reads what was made last.
-Region unrolled(const Region& region, const Order& steps);
-
 // From an order of the region. Never has a higher peak than that; gives that, if nothing is found.
 Recomputed recompute(const Region& region, const Order& from, const RecomputeGoal& goal, uint64_t budget);
 

@@ -1,6 +1,7 @@
 #include "repeat_search.h"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 
@@ -176,22 +177,17 @@ class Search {
 
   // `t` after `s` with what it lacks, if that is below the limit.
   bool extend(const Set& s, uint32_t t) {
-    if (!lacks(s, t)) {
-      const Step step = look(s, t);
-      if (step.during >= limits_.limit) return false;
-      Set grown = copy(s);
-      apply(&grown, t, step);
-      settle(&grown);
-      keep(std::move(grown));
-      return true;
+    std::optional<Set> grown;
+    if (lacks(s, t)) {
+      grown = copy(s);
+      if (!make_again(&*grown, t)) return false;
     }
-    Set grown = copy(s);
-    if (!make_again(&grown, t)) return false;
-    const Step step = look(grown, t);
+    const Step step = look(grown ? *grown : s, t);
     if (step.during >= limits_.limit) return false;
-    apply(&grown, t, step);
-    settle(&grown);
-    keep(std::move(grown));
+    if (!grown) grown = copy(s);
+    apply(&*grown, t, step);
+    settle(&*grown);
+    keep(std::move(*grown));
     return true;
   }
 

@@ -86,7 +86,7 @@ class Placer {
     uint32_t first = 0;
     while (first < engines() && !answers[first].can) ++first;
     if (first == engines()) {
-      refuse(index, everyone(index, REGIE_NONE));
+      refuse(index, everyone(index));
       return {};
     }
     Choice best{first, with_operands(index, first, engine_of)};
@@ -129,11 +129,10 @@ class Placer {
       if (e != except) text += "\n" + answer(index, e);
     return text;
   }
-  // What the engines said, apart from `except`.
-  std::string everyone(uint32_t index, uint32_t except) const {
+  // What the engines said.
+  std::string everyone(uint32_t index) const {
     std::string text;
-    for (uint32_t e = 0; e < engines(); ++e)
-      if (e != except) text += (text.empty() ? "" : "; ") + answer(index, e);
+    for (uint32_t e = 0; e < engines(); ++e) text += (e ? "; " : "") + answer(index, e);
     return text;
   }
 
