@@ -298,7 +298,7 @@ Status Bound::finish(const SessionCore& core, Step& step, std::span<const Device
   step.kind = Step::kLaunch;
   step.executable = task.executable.get();
   if (task.scratch_bytes == 0) return {};
-  if (task.has_scratch && task.scratch_bytes <= task.scratch_room) {
+  if (task.scratch_bytes <= task.scratch_room) {
     arena_patches_.push_back({nullptr, &step.launch, task.scratch_space, task.scratch_offset});
     step.launch.scratch = arenas[task.scratch_space].data() + task.scratch_offset;
     return {};

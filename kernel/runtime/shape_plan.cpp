@@ -105,7 +105,6 @@ class Planner {
       to.pending = static_cast<uint32_t>(i);
       to.scratch_space = scratch_space(task);
       if (task.scratch == REGIE_NONE) continue;
-      to.has_scratch = true;
       to.scratch_room = sizes[task.scratch];
       to.scratch_offset = plan_->offsets[task.scratch];
     }
