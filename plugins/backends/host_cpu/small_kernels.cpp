@@ -133,14 +133,11 @@ NativePtr mean_over_positions(const Operation& op, const Formats& formats, uint3
 
 }  // namespace
 
-NativePtr small_kernel(const DnnlBlob& blob, const PrepareRequest& r, uint32_t threads) {
-  Operation op =
-      describe(blob.op.op(), attributes_of(blob.op), r.operands, r.operand_count, r.results, r.result_count);
+NativePtr small_kernel(const DnnlBlob& blob, const Operation& op, const PrepareRequest& r, uint32_t threads) {
   if (op.quantised() || op.src.data_type != dnnl_f32 || op.dst.data_type != dnnl_f32 || op.src.ndims < 3)
     return nullptr;
-  const Formats formats = blob.formats();
   if (op.kind != Operation::kConvolution && op.kind != Operation::kPooling) return nullptr;
-  set_formats(op, formats, r.operands, r.results);
+  const Formats formats = blob.formats();
   return op.kind == Operation::kPooling ? mean_over_positions(op, formats, threads)
                                         : product_at_one_position(blob, r, op, formats, threads);
 }
