@@ -1,7 +1,6 @@
 #include "small_kernels.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "parallel.h"
@@ -48,7 +47,7 @@ std::optional<After> after(const PostOp& p) {
 }
 
 // At one position the channels lie beside each other in every format.
-bool whole(regie_format format, int64_t channels) { return format != kBlocked || channels % 16 == 0; }
+bool whole(regie_format format, int64_t channels) { return format != kBlocked || channels % kBlock == 0; }
 
 NativePtr product_at_one_position(const DnnlBlob& blob, const PrepareRequest& request, const Operation& op,
                                   const Formats& formats, uint32_t threads) {
@@ -116,7 +115,7 @@ NativePtr mean_over_positions(const Operation& op, const Formats& formats, uint3
   if (format == kPlainFormat || !whole(format, channels) || !whole(formats.results[0], channels))
     return nullptr;
   // Rows of neighbours: all channels of a position, or a block of them.
-  const int64_t row = format == kBlocked ? 16 : channels, sheets = op.src.dims[0] * (channels / row);
+  const int64_t row = format == kBlocked ? kBlock : channels, sheets = op.src.dims[0] * (channels / row);
   const float factor = 1.f / static_cast<float>(positions);
   const int64_t stretch = std::min<int64_t>(row, 256), pieces = (row + stretch - 1) / stretch;
   return native_kernel([=](const regie_launch& l) {
