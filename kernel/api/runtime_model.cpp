@@ -200,14 +200,11 @@ std::future<void> open_devices_ahead(const char* path) {
   std::vector<std::string> names = device_plugins(file->bytes());
   if (names.empty()) return {};
   try {
+    // What it throws stays in the future: whoever needs them tries again.
     return std::async(std::launch::async, [names = std::move(names)] {
-      try {
-        const Result<std::shared_ptr<PluginHost>> host = host_of("");
-        for (const std::string& name : names)
-          if (host.ok()) static_cast<void>((*host)->device(name));
-      } catch (const std::exception&) {
-        // Whoever needs them tries again.
-      }
+      const Result<std::shared_ptr<PluginHost>> host = host_of("");
+      for (const std::string& name : names)
+        if (host.ok()) static_cast<void>((*host)->device(name));
     });
   } catch (const std::system_error&) {
     return {};  // no thread is to be had

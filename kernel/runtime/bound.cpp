@@ -4,6 +4,23 @@
 
 namespace regie {
 
+namespace {
+
+// What a step does whose kernel is made, or could not be. False: it launches nothing.
+bool set_kernel(Step* s, const TaskPlan& plan) {
+  if (!plan.failure.ok()) {
+    s->kind = Step::kImpossible;
+    s->failure = &plan.failure;
+    return false;
+  }
+  if (!plan.executable) return false;
+  s->kind = Step::kLaunch;
+  s->executable = plan.executable.get();
+  return true;
+}
+
+}  // namespace
+
 class Binder {
  public:
   Binder(const SessionCore& core, std::unique_ptr<const ShapePlan> plan,
@@ -144,15 +161,7 @@ class Binder {
     const TaskPlan& plan = bound_->plan->tasks[p][t];
     s.pending = plan.pending;
     if (s.pending != REGIE_NONE) return {};
-    if (!plan.failure.ok()) {
-      s.kind = Step::kImpossible;
-      s.failure = &plan.failure;
-      return {};
-    }
-    if (!plan.executable) return {};
-    s.kind = Step::kLaunch;
-    s.executable = plan.executable.get();
-    if (plan.has_scratch)
+    if (set_kernel(&s, plan) && plan.has_scratch)
       bound_->arena_patches_.push_back({nullptr, &s.launch, plan.scratch_space, plan.scratch_offset});
     return {};
   }
@@ -288,17 +297,10 @@ Status Bound::finish(const SessionCore& core, Step& step, std::span<const Device
   plan->preparation->need(step.pending);
   step.pending = REGIE_NONE;
   const TaskPlan& task = plan->tasks[step.program][step.task];
-  if (!task.failure.ok()) {
-    step.kind = Step::kImpossible;
-    step.failure = &task.failure;
-    useless = !may_be_left(step.program, task.failure);
-    return {};
-  }
-  if (!task.executable) return {};
-  step.kind = Step::kLaunch;
-  step.executable = task.executable.get();
-  if (task.scratch_bytes == 0) return {};
-  if (task.has_scratch && task.scratch_bytes <= task.scratch_room) {
+  const bool launches = set_kernel(&step, task);
+  if (step.failure) useless = !may_be_left(step.program, *step.failure);
+  if (!launches || task.scratch_bytes == 0) return {};
+  if (task.scratch_bytes <= task.scratch_room) {
     arena_patches_.push_back({nullptr, &step.launch, task.scratch_space, task.scratch_offset});
     step.launch.scratch = arenas[task.scratch_space].data() + task.scratch_offset;
     return {};

@@ -28,8 +28,8 @@ struct TaskPlan {
   // `scratch_bytes`. REGIE_NONE: it is ready.
   uint32_t pending = REGIE_NONE;
   uint64_t scratch_bytes = 0;
-  bool has_scratch = false;  // in the arena; of what is pending: the plan has `scratch_room` for it
-  uint64_t scratch_room = 0;
+  bool has_scratch = false;    // in the arena; known of what is ready
+  uint64_t scratch_room = 0;   // of what is pending: what the plan has for it; 0: nothing
   uint32_t scratch_space = 0;  // of the model
   uint64_t scratch_offset = 0;
 };

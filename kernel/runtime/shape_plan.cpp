@@ -16,14 +16,12 @@ namespace {
 class Planner {
  public:
   Planner(const SessionCore& core, std::vector<int64_t> symbols)
-      : core_(core),
-        model_(*core.model),
-        symbols_(std::move(symbols)),
-        owned_(std::make_unique<ShapePlan>()),
-        plan_(owned_.get()) {}
+      : core_(core), model_(*core.model), symbols_(std::move(symbols)) {}
 
   // `self`: this, which lives on in a plan whose kernels are not ready yet.
   Result<std::unique_ptr<const ShapePlan>> run(const std::shared_ptr<Planner>& self) {
+    auto made = std::make_unique<ShapePlan>();
+    plan_ = made.get();
     REGIE_ASSIGN(plan_->shapes, evaluate_shapes(model_, std::move(symbols_)));
     for (uint32_t t = 0; t < model_.types.size(); ++t) {
       if (core_.late.type(t)) {
@@ -65,7 +63,7 @@ class Planner {
       prepare_along(self, *along, placement.sizes);
     else
       REGIE_TRY(place_scratch(placement.sizes));
-    return std::unique_ptr<const ShapePlan>(std::move(owned_));
+    return std::unique_ptr<const ShapePlan>(std::move(made));
   }
 
  private:
@@ -105,7 +103,6 @@ class Planner {
       to.pending = static_cast<uint32_t>(i);
       to.scratch_space = scratch_space(task);
       if (task.scratch == REGIE_NONE) continue;
-      to.has_scratch = true;
       to.scratch_room = sizes[task.scratch];
       to.scratch_offset = plan_->offsets[task.scratch];
     }
@@ -340,8 +337,7 @@ class Planner {
   const Model& model_;
   std::vector<int64_t> symbols_;
   std::optional<ShapeValues> reference_;  // if a kernel is for it alone, and this plan is for another
-  std::unique_ptr<ShapePlan> owned_;      // until it is given away
-  ShapePlan* plan_;
+  ShapePlan* plan_ = nullptr;             // that is being made; it outlives what makes its kernels
   std::vector<Need> needs_;               // tasks to make ready, then those with scratch
   std::vector<uint64_t> scratch_needed_;  // by buffer
 };

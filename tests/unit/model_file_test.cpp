@@ -130,7 +130,6 @@ TEST_F(ModelFile, RoundTrip) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(l.weight_bytes.data()) % 4096, 0u) << "mapped on a page";
 }
 
-// What is checked beside the work is waited for before anything made from it is given out.
 // A quick look before anything is checked: each name once, and not any number of them.
 TEST_F(ModelFile, ALookAtTheDevicesPluginsIsShort) {
   const auto look = [&](uint32_t count, uint32_t names) {
@@ -166,6 +165,7 @@ TEST_F(ModelFile, WeightsThatLieOnEachOtherAreNotReadOverAndOver) {
   EXPECT_EQ(&(*model)->weight_check->wait(), &(*model)->weight_check->wait_for_all());
 }
 
+// What is checked beside the work is waited for before anything made from it is given out.
 TEST_F(ModelFile, LargeWeightsAreCheckedInTheBackground) {
   const std::shared_ptr<Model> m = sample();
   auto bytes = std::make_shared<std::vector<std::byte>>((size_t{3} << 20) + 5);

@@ -168,7 +168,6 @@ TEST_F(OpsShape, BroadcastOfUnboundedSymbols) {
   }
 }
 
-// The expressions hold at other sizes than those that the formulas were made for.
 // A map that was halved and is doubled again has the least even size that is no less; the sum with what was
 // there before has that size, at every size that does not fail.
 TEST_F(OpsShape, WhatIsRoundedUpIsTheGreaterOne) {
@@ -202,6 +201,7 @@ TEST_F(OpsShape, WhatIsRoundedUpIsTheGreaterOne) {
   EXPECT_NE(sum.results[0].dims[0], below);
 }
 
+// The expressions hold at other sizes than those that the formulas were made for.
 TEST_F(OpsShape, RandomBindingsAgreeWithConcreteShapes) {
   struct Node {
     const char* op;

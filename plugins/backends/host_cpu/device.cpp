@@ -226,9 +226,11 @@ regie_executable* prepare_dnnl(regie_loaded_kernel& kernel, const DnnlBlob& blob
   std::string reason = "a tensor has no element";
   if (std::none_of(r.operands, r.operands + r.operand_count, is_empty)) {
     try {
-      if (NativePtr own = small_kernel(blob, r, threads))
+      Operation op = describe_request(blob, r);
+      if (NativePtr own = small_kernel(blob, op, r, threads))
         return new regie_executable{threads, NativeRun(std::move(own))};
-      auto* made = new regie_executable{threads, DnnlRun(device.dnnl.get(), blob, r, kernel.repacked)};
+      auto* made =
+          new regie_executable{threads, DnnlRun(device.dnnl.get(), blob, std::move(op), r, kernel.repacked)};
       if (std::get<DnnlRun>(made->run).repacked()) {
         ++device.repacked;
         device.log(REGIE_LOG_DEBUG, "a weight of " + blob.op.op() + " was packed again for these shapes");

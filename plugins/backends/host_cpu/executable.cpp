@@ -296,10 +296,16 @@ void DnnlRun::prepare_weights(dnnl_engine_t engine, const DnnlBlob& blob, const 
   }
 }
 
-DnnlRun::DnnlRun(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& r, RepackedWeights& shared)
-    : op_(describe(blob.op.op(), attributes_of(blob.op), r.operands, r.operand_count, r.results,
-                   r.result_count)) {
-  set_formats(op_, blob.formats(), r.operands, r.results);
+Operation describe_request(const DnnlBlob& blob, const PrepareRequest& r) {
+  Operation op =
+      describe(blob.op.op(), attributes_of(blob.op), r.operands, r.operand_count, r.results, r.result_count);
+  set_formats(op, blob.formats(), r.operands, r.results);
+  return op;
+}
+
+DnnlRun::DnnlRun(dnnl_engine_t engine, const DnnlBlob& blob, Operation op, const PrepareRequest& r,
+                 RepackedWeights& shared)
+    : op_(std::move(op)) {
   Lowered lowered;
   prepare_weights(engine, blob, r, shared, lowered);
   primitive_ = make_primitive(lowered.desc);

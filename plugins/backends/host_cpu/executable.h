@@ -94,11 +94,16 @@ NativeRequest native_request(std::string_view op, const regie::sdk::Attrs& attrs
                              const regie_tensor* operands, const regie_tensor* results,
                              const Formats& formats, uint32_t threads);
 
+// What a kernel of oneDNN's format is asked for, in its formats. Throws UNSUPPORTED where oneDNN is not to do
+// it.
+Operation describe_request(const DnnlBlob& blob, const PrepareRequest& request);
+
 // An operator by oneDNN. Throws UNSUPPORTED from the constructor where it is to be done otherwise.
 class DnnlRun {
  public:
-  // Weights that have to be packed again are `shared`'s.
-  DnnlRun(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& request, RepackedWeights& shared);
+  // `op`: of the request (describe_request). Weights that have to be packed again are `shared`'s.
+  DnnlRun(dnnl_engine_t engine, const DnnlBlob& blob, Operation op, const PrepareRequest& request,
+          RepackedWeights& shared);
   uint64_t scratch_bytes() const { return scratch_.bytes; }
   bool repacked() const { return packed_now_; }  // by this one
   regie_status run(const regie_launch& launch, dnnl_stream_t stream, std::string* words);

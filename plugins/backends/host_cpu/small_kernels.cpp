@@ -1,7 +1,6 @@
 #include "small_kernels.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "parallel.h"
@@ -48,7 +47,7 @@ std::optional<After> after(const PostOp& p) {
 }
 
 // At one position the channels lie beside each other in every format.
-bool whole(regie_format format, int64_t channels) { return format != kBlocked || channels % 16 == 0; }
+bool whole(regie_format format, int64_t channels) { return format != kBlocked || channels % kBlock == 0; }
 
 NativePtr product_at_one_position(const DnnlBlob& blob, const PrepareRequest& request, const Operation& op,
                                   const Formats& formats, uint32_t threads) {
@@ -116,7 +115,7 @@ NativePtr mean_over_positions(const Operation& op, const Formats& formats, uint3
   if (format == kPlainFormat || !whole(format, channels) || !whole(formats.results[0], channels))
     return nullptr;
   // Rows of neighbours: all channels of a position, or a block of them.
-  const int64_t row = format == kBlocked ? 16 : channels, sheets = op.src.dims[0] * (channels / row);
+  const int64_t row = format == kBlocked ? kBlock : channels, sheets = op.src.dims[0] * (channels / row);
   const float factor = 1.f / static_cast<float>(positions);
   const int64_t stretch = std::min<int64_t>(row, 256), pieces = (row + stretch - 1) / stretch;
   return native_kernel([=](const regie_launch& l) {
@@ -133,14 +132,11 @@ NativePtr mean_over_positions(const Operation& op, const Formats& formats, uint3
 
 }  // namespace
 
-NativePtr small_kernel(const DnnlBlob& blob, const PrepareRequest& r, uint32_t threads) {
-  Operation op =
-      describe(blob.op.op(), attributes_of(blob.op), r.operands, r.operand_count, r.results, r.result_count);
+NativePtr small_kernel(const DnnlBlob& blob, const Operation& op, const PrepareRequest& r, uint32_t threads) {
   if (op.quantised() || op.src.data_type != dnnl_f32 || op.dst.data_type != dnnl_f32 || op.src.ndims < 3)
     return nullptr;
-  const Formats formats = blob.formats();
   if (op.kind != Operation::kConvolution && op.kind != Operation::kPooling) return nullptr;
-  set_formats(op, formats, r.operands, r.results);
+  const Formats formats = blob.formats();
   return op.kind == Operation::kPooling ? mean_over_positions(op, formats, threads)
                                         : product_at_one_position(blob, r, op, formats, threads);
 }

@@ -7,7 +7,8 @@
 
 namespace host_cpu {
 
-// NULL: it is none of those, or lies otherwise in memory. Throws UNSUPPORTED and CORRUPT as DnnlRun does.
-NativePtr small_kernel(const DnnlBlob& blob, const PrepareRequest& request, uint32_t threads);
+// `op`: what the request asks for (describe_request). NULL: it is none of those, or lies otherwise in memory.
+NativePtr small_kernel(const DnnlBlob& blob, const Operation& op, const PrepareRequest& request,
+                       uint32_t threads);
 
 }  // namespace host_cpu

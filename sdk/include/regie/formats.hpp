@@ -17,6 +17,11 @@ constexpr regie_format kHalfElements = 0x4000u << 16;
 constexpr regie_format blocked_format(int64_t c0) {
   return REGIE_FORMAT_NC1HWC0 | static_cast<regie_format>(c0) << 16;
 }
+// C0 of a tensor in blocks of channels; 0: it lies otherwise.
+constexpr int64_t block_of(regie_format f) {
+  const bool blocked = (f & 0xffff) == REGIE_FORMAT_NC1HWC0 && !(f & REGIE_FORMAT_OPAQUE_BIT);
+  return blocked ? f >> 16 & 0x3fff : 0;
+}
 // Do elements lie as f16 whatever the type says?
 constexpr bool half_elements(regie_format f) {
   return !(f & REGIE_FORMAT_OPAQUE_BIT) && (f & kHalfElements) != 0;
@@ -31,10 +36,8 @@ constexpr uint32_t laid_bits(const regie_type& t) { return elem_bits(laid_elem(t
 // Of a tensor in blocks of channels the size of dimension `axis` as it lies: a last block that channels do not fill is
 // filled up. Dimensions that are expressions are given as they are: such a tensor lies in whole blocks.
 constexpr regie_dim laid_dim(const regie_type& t, int32_t axis) {
-  const regie_dim d = t.dims[axis];
-  const bool blocked = (t.format & 0xffff) == REGIE_FORMAT_NC1HWC0 && !(t.format & REGIE_FORMAT_OPAQUE_BIT);
-  const regie_dim block = t.format >> 16 & 0x3fff;
-  return blocked && axis == 1 && block > 0 && d >= 0 ? (d + block - 1) / block * block : d;
+  const regie_dim d = t.dims[axis], block = block_of(t.format);
+  return axis == 1 && block > 0 && d >= 0 ? (d + block - 1) / block * block : d;
 }
 
 // For messages: "NC1HWC0_16 of f16".

@@ -31,11 +31,7 @@ inline bool has_pieces(const regie_type& t, int64_t axis) {
   if (t.container != REGIE_TENSOR || t.rank <= 0 || elem_bits(t.elem) < 8 || !bytes_of(t)) return false;
   if (axis < 0) axis += t.rank;
   if (axis < 0 || axis >= t.rank) return false;
-  if (t.format != REGIE_FORMAT_ND && axis != 0) {
-    const int64_t block = (t.format >> 16) & 0x3fff;
-    const bool blocked = (t.format & 0xffff) == REGIE_FORMAT_NC1HWC0 && !(t.format & REGIE_FORMAT_OPAQUE_BIT);
-    if (!blocked || axis != 1 || block == 0 || t.dims[1] % block != 0) return false;
-  }
+  if (t.format != REGIE_FORMAT_ND && axis != 0 && (axis != 1 || block_of(t.format) == 0)) return false;
   for (int32_t i = 0; i < t.rank; ++i)
     if (laid_dim(t, i) != t.dims[i]) return false;
   for (int64_t i = 0; i < axis; ++i)
@@ -44,7 +40,7 @@ inline bool has_pieces(const regie_type& t, int64_t axis) {
 }
 
 // Of a value of known size without padding, as it lies.
-inline uint64_t laid_bytes(const regie_type& t) { return *bytes_of(t) * elem_bits(laid_elem(t)) / elem_bits(t.elem); }
+inline uint64_t laid_bytes(const regie_type& t) { return *bytes_of(t) * laid_bits(t) / elem_bits(t.elem); }
 
 // The only axis along which the slice is less than the whole, and where it begins on it.
 inline std::optional<std::pair<int64_t, int64_t>> slice_begin(const GraphView& g, const regie_node& n) {
@@ -102,7 +98,7 @@ inline std::vector<PartView> part_views(const GraphView& g, const regie_node& n)
     const auto begin = detail::slice_begin(g, n);
     if (!begin || !detail::has_pieces(whole->type, begin->first) || !detail::has_pieces(part->type, begin->first))
       return {};
-    const int64_t extent = part->type.dims[begin->first], block = (whole->type.format >> 16) & 0x3fff;
+    const int64_t extent = part->type.dims[begin->first], block = block_of(whole->type.format);
     if (extent <= 0 || (block && begin->first == 1 && begin->second % block != 0)) return {};
     parts.push_back({whole->id, part->id,
                      detail::laid_bytes(part->type) / static_cast<uint64_t>(extent) * static_cast<uint64_t>(begin->second)});
