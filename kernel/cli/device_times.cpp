@@ -51,6 +51,12 @@ std::vector<StreamTimes> read_device_times(const char* text) {
   return streams;
 }
 
+std::set<uint32_t> simulated_devices(const std::vector<StreamTimes>& streams) {
+  std::set<uint32_t> devices;
+  for (const StreamTimes& s : streams) devices.insert(s.device);
+  return devices;
+}
+
 std::map<uint32_t, Extent> extents(const std::vector<StreamTimes>& streams) {
   std::map<uint32_t, Extent> found;
   for (const StreamTimes& s : streams) {
