@@ -17,7 +17,8 @@ import numpy as np
 import onnx
 
 from check_models import run
-from check_simulated import error_of, halves, rounded, session_of
+from check_simulated import error_of, rounded, session_of
+from rounder import halves
 
 NETWORKS = ["resnet18", "squeezenet1_1", "resnet50"]
 SETTINGS = ["f32", "f16-where-exact", "f16", "f16-everywhere"]
