@@ -32,9 +32,9 @@ import check_ocr
 from check_models import VALUE, file_names, run, with_outputs
 from inputs import input_options, random_inputs
 from rounder import Rounder, halves
+from targets import with_aicore
 
 HERE = pathlib.Path(__file__).resolve().parent
-TARGET_FILES = HERE.parents[1] / "configs/targets"
 TARGETS = ("ascend310-sim", "ascend310p3-sim", "ascend910a-sim", "ascend910b3-sim")
 BOUND = 5e-3
 OPERANDS = ("f16", "f16x2")
@@ -96,11 +96,8 @@ def target_file(work, target, operands):
     """The target with that setting of its AI Cores; its own text where it is the default."""
     if operands == OPERANDS[0]:
         return target
-    text = (TARGET_FILES / f"{target}.toml").read_text()
-    engine = 'name = "aicore"\nplugin = "aicore"\n'
-    assert text.count(engine) == 1, f"{target}: no engine 'aicore'"
     path = work / f"{target}-{operands}.toml"
-    path.write_text(text.replace(engine, f'{engine}params = {{ operands = "{operands}" }}\n'))
+    path.write_text(with_aicore(target, f'operands = "{operands}"'))
     return path
 
 
