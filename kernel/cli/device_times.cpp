@@ -134,10 +134,7 @@ void add_parts(const StreamTimes& s, const Extent& run, const std::vector<Stream
 void DeviceSummaries::add(const Tasks& tasks, const std::vector<regie_task_time>& times,
                           const std::vector<StreamTimes>& streams) {
   const auto extent = extents(streams);
-  for (const auto& [device, e] : extent) {
-    devices_[device].name = tasks.devices[device];
-    devices_[device].ns += static_cast<double>(e.end - e.begin);
-  }
+  for (const auto& [device, e] : extent) devices_[device].ns += static_cast<double>(e.end - e.begin);
   std::map<uint32_t, std::vector<StreamTimes::Host>> host;
   for (const StreamTimes& s : streams) {
     devices_[s.device].name = tasks.devices[s.device];
