@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <set>
 
 #include "cli/bench_shapes.h"
 #include "cli/command.h"
@@ -81,9 +80,7 @@ regie_status measure(Opened& opened, const Plan& plan, Figures* f) {
     const regie_task_time* times = nullptr;
     const size_t count = regie_context_task_times(opened.context.get(), &times);
     const auto streams = read_device_times(regie_context_device_times(opened.context.get()));
-    std::set<uint32_t> simulated;
-    for (const StreamTimes& stream : streams) simulated.insert(stream.device);
-    f->shares.add(tasks, times, count, simulated);
+    f->shares.add(tasks, times, count, simulated_devices(streams));
     f->devices.add(tasks, {times, times + count}, streams);
   }
   f->other_plan =

@@ -31,8 +31,7 @@ struct Measured {
   std::string plan;       // of a model with several
   std::string refused;    // why the model does not take it; nothing was measured then
   Summary summary;
-  bool clock = false;                                     // some device has one of its own
-  std::vector<std::pair<std::string, double>> simulated;  // and a run takes so many ns by it
+  std::vector<std::pair<std::string, double>> simulated;  // device with a clock of its own, a run's ns by it
 };
 
 struct Inputs {
@@ -106,7 +105,7 @@ void print(const std::string& path, Opened& opened, const std::vector<Measured>&
     for (const auto& [device, ns] : m.simulated)
       std::printf("simulated  %s a run on %s, by its own clock: %s\n", time_text(ns / 1e6).c_str(),
                   device.c_str(), to_text(m.shape).c_str());
-  if (std::any_of(list.begin(), list.end(), [](const Measured& m) { return m.clock; }))
+  if (std::any_of(list.begin(), list.end(), [](const Measured& m) { return !m.simulated.empty(); }))
     std::printf(
         "The other times are of this computer, which simulates: they say nothing about the device.\n");
   for (const Measured& m : list)
@@ -218,7 +217,6 @@ int bench_shapes(const std::string& path, Opened& opened, const std::vector<Requ
     const auto streams = read_device_times(regie_context_device_times(opened.context.get()));
     for (const auto& [device, e] : extents(streams))
       list[i].simulated.emplace_back(tasks.devices[device], static_cast<double>(e.end - e.begin));
-    list[i].clock = !list[i].simulated.empty();
     if (regie_status s = regie_context_set_profiling(opened.context.get(), 0)) return report_api(s);
   }
   if (plan.json)

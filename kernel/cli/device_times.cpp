@@ -51,6 +51,12 @@ std::vector<StreamTimes> read_device_times(const char* text) {
   return streams;
 }
 
+std::set<uint32_t> simulated_devices(const std::vector<StreamTimes>& streams) {
+  std::set<uint32_t> devices;
+  for (const StreamTimes& s : streams) devices.insert(s.device);
+  return devices;
+}
+
 std::map<uint32_t, Extent> extents(const std::vector<StreamTimes>& streams) {
   std::map<uint32_t, Extent> found;
   for (const StreamTimes& s : streams) {
@@ -128,10 +134,7 @@ void add_parts(const StreamTimes& s, const Extent& run, const std::vector<Stream
 void DeviceSummaries::add(const Tasks& tasks, const std::vector<regie_task_time>& times,
                           const std::vector<StreamTimes>& streams) {
   const auto extent = extents(streams);
-  for (const auto& [device, e] : extent) {
-    devices_[device].name = tasks.devices[device];
-    devices_[device].ns += static_cast<double>(e.end - e.begin);
-  }
+  for (const auto& [device, e] : extent) devices_[device].ns += static_cast<double>(e.end - e.begin);
   std::map<uint32_t, std::vector<StreamTimes::Host>> host;
   for (const StreamTimes& s : streams) {
     devices_[s.device].name = tasks.devices[s.device];

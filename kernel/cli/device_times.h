@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,9 @@ struct StreamTimes {
 };
 
 std::vector<StreamTimes> read_device_times(const char* json);
+
+// Those that have a clock of their own, for TimeShares::add.
+std::set<uint32_t> simulated_devices(const std::vector<StreamTimes>& streams);
 
 // First thing handed over, last thing known to have ended, of a device in a run.
 struct Extent {

@@ -86,14 +86,14 @@ Result<Compilation> look_at(const std::string& path, const po::variables_map& va
     if (asks_for_compile(values)) {
       REGIE_ASSIGN(c, compile_now(path, values, set.get()));
       std::fprintf(stderr, "regie: compiled again from the portable graph in %s\n", path.c_str());
-    } else if (set) {
-      REGIE_ASSIGN(const size_t plan, wanted_plan(*set, values));
-      c.model = set->plan(plan);
-      portable = set->ports->portable_graph;
     } else {
-      REGIE_ASSIGN(c.model, load_model(path));
-    }
-    if (!asks_for_compile(values)) {
+      if (set) {
+        REGIE_ASSIGN(const size_t plan, wanted_plan(*set, values));
+        c.model = set->plan(plan);
+        portable = set->ports->portable_graph;
+      } else {
+        REGIE_ASSIGN(c.model, load_model(path));
+      }
       c.ledger = Json::parse(c.model->ledger_json, nullptr, false);
       if (c.ledger.is_discarded() || !c.ledger.is_object() || !c.ledger.contains("operators_before"))
         return Status::error(REGIE_CORRUPT, "its ledger cannot be read; compile the model again", path);

@@ -31,8 +31,8 @@ nlohmann::ordered_json engines_left_out(const nlohmann::ordered_json& report);
 std::string not_taken_text(const nlohmann::ordered_json& reason);
 
 // `all`: nothing is left out for brevity.
-std::string explain_node_text(const nlohmann::ordered_json& answer, bool all = false);
-std::string explain_rule_text(const nlohmann::ordered_json& answer, bool all = false);
-std::string explain_all_text(const nlohmann::ordered_json& answer, bool all = false);
+std::string explain_node_text(const nlohmann::ordered_json& answer, bool all);
+std::string explain_rule_text(const nlohmann::ordered_json& answer, bool all);
+std::string explain_all_text(const nlohmann::ordered_json& answer, bool all);
 
 }  // namespace regie::cli

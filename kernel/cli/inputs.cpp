@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <span>
 
@@ -85,18 +86,14 @@ Result<Tensor> random_tensor(const regie_port& port, std::span<const int64_t> di
   return t;
 }
 
-// Splits "name=value" where the longest name that fits wins: a name may hold '=' itself.
+// Splits "name=value".
 Result<std::pair<size_t, std::string>> named(const regie_model* model, const std::string& text,
                                              const char* option, const char* form) {
-  const size_t count = regie_model_input_count(model);
+  if (const auto input = input_named_by(model, text))
+    return std::pair(*input, text.substr(std::strlen(regie_model_input(model, *input).name) + 1));
   std::vector<std::string> names;
-  for (size_t i = 0; i < count; ++i) names.emplace_back(regie_model_input(model, i).name);
-  size_t best = count;
-  for (size_t i = 0; i < count; ++i)
-    if (text.size() > names[i].size() && text.starts_with(names[i]) && text[names[i].size()] == '=' &&
-        (best == count || names[i].size() > names[best].size()))
-      best = i;
-  if (best != count) return std::pair(best, text.substr(names[best].size() + 1));
+  for (size_t i = 0; i < regie_model_input_count(model); ++i)
+    names.emplace_back(regie_model_input(model, i).name);
   const size_t equals = text.find('=');
   if (equals == std::string::npos)
     return invalid_input(std::string(option) + " wants " + form + ", not '" + text + "'");
@@ -127,6 +124,19 @@ Result<std::vector<int64_t>> read_dims(const std::string& text, const regie_port
 }
 
 }  // namespace
+
+std::optional<size_t> input_named_by(const regie_model* model, std::string_view text) {
+  std::optional<size_t> best;
+  size_t longest = 0;
+  for (size_t i = 0; i < regie_model_input_count(model); ++i) {
+    const std::string_view name = regie_model_input(model, i).name;
+    if (text.size() <= name.size() || !text.starts_with(name) || text[name.size()] != '=') continue;
+    if (best && name.size() <= longest) continue;
+    best = i;
+    longest = name.size();
+  }
+  return best;
+}
 
 Result<std::vector<Tensor>> gather_inputs(const regie_model* model, const std::vector<std::string>& files,
                                           const std::vector<std::string>& shapes,

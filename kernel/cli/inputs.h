@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,10 @@
 #include "regie/api/regie.h"
 
 namespace regie::cli {
+
+// The input that "name=..." is about, none if the model has no such. The longest name that fits wins: a name
+// may hold '=' itself.
+std::optional<size_t> input_named_by(const regie_model* model, std::string_view text);
 
 // `files`: "name=file.npy". `shapes`: "name=16,1,8,8", the sizes of random inputs; the others get those that
 // the model was planned for. Errors name the input and what the model has.

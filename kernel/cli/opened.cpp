@@ -81,13 +81,14 @@ Status Opened::take_inputs(const std::vector<std::string>& shapes, const po::var
 
 std::string guessed_sizes(const Opened& opened, const po::variables_map& values) {
   if (values.count("typical")) return "";
-  std::set<std::string> given;
+  std::vector<bool> given(opened.inputs.size());
   for (const char* key : {"shape", "input"})
-    for (const std::string& text : strings(values, key)) given.insert(text.substr(0, text.find('=')));
+    for (const std::string& text : strings(values, key))
+      if (const auto input = input_named_by(opened.model.get(), text)) given[*input] = true;
   std::string axes, first;
   for (size_t i = 0; i < opened.inputs.size(); ++i) {
+    if (given[i]) continue;
     const regie_port port = regie_model_input(opened.model.get(), i);
-    if (given.count(port.name)) continue;
     for (int32_t d = 0; d < port.rank; ++d)
       if (port.dims[d] < 0) {
         axes += (axes.empty() ? "" : ", ") + std::string(port.name) + "." + std::to_string(d) + " = " +

@@ -109,9 +109,7 @@ int command_profile(const Arguments& arguments) {
   DeviceSummaries devices;
   std::vector<double> ms;
   for (const ProfiledRun& r : profiled) {
-    std::set<uint32_t> simulated;
-    for (const StreamTimes& s : r.streams) simulated.insert(s.device);
-    shares.add(tasks, r.times.data(), r.times.size(), simulated);
+    shares.add(tasks, r.times.data(), r.times.size(), simulated_devices(r.streams));
     devices.add(tasks, r.times, r.streams);
     ms.push_back(static_cast<double>(r.end_ns - r.begin_ns) / 1e6);
   }

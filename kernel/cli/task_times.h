@@ -40,7 +40,7 @@ struct TimeShares {
   std::map<std::string, Share> by_op, by_kernel, reference_by_op;
   // `simulated`: devices with clocks of their own, whose times are of another kind and left out.
   void add(const Tasks& tasks, const regie_task_time* times, size_t count,
-           const std::set<uint32_t>& simulated = {});
+           const std::set<uint32_t>& simulated);
   double reference_share() const { return all.ns > 0 ? reference.ns / all.ns : 0; }
 };
 

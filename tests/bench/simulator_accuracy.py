@@ -15,6 +15,9 @@ import networks
 from onnx import TensorProto
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(SOURCE / "tests/models"))
+from targets import with_aicore  # noqa: E402
+
 TARGETS = ["ascend310-sim", "ascend310p3-sim", "ascend910a-sim", "ascend910b3-sim"]
 # A 910B2 differs from the 910B3 in what the platform tables of CANN say of it.
 B2 = {"core_count": 24, "memory_bytes_per_ns": 1382}
@@ -95,11 +98,8 @@ class Predictor:
 
     def halves(self, target):
         """The target with all that lies between tasks of the AI Cores in halves, as mixed precision has it."""
-        text = self.target_file(target).read_text()
-        text, count = re.subn(r'^plugin = "aicore"$', r'\g<0>\nparams = { between_tasks = "f16-everywhere" }', text, flags=re.M)
-        assert count == 1
         path = self.work / f"{target}-halves.toml"
-        path.write_text(text.replace(f'"{target}"', f'"{target}-halves"'))
+        path.write_text(with_aicore(target, 'between_tasks = "f16-everywhere"').replace(f'"{target}"', f'"{target}-halves"'))
         return path
 
     def training_step(self, target, batch):

@@ -152,6 +152,15 @@ TEST(Typical, WhatWasPlannedForIsSaid) {
     EXPECT_THAT(run_regie(command + " --shape x=2,2,8").out, ::testing::Not(HasSubstr("as planned")))
         << command;
   }
+  // A name may hold '='.
+  const std::string odd = scratch.write(
+      "odd.rg", "graph @g(%\"n=h\": f32[N,8]) -> (%o) where N in 1.. {\n  %o = Abs(%\"n=h\")\n}\n");
+  ASSERT_EQ(run_regie("compile " + shell_word(odd) + " -o " + made).exit_code, 0);
+  const std::string command = "profile " + made + " --runs 1";
+  EXPECT_THAT(run_regie(command).out, HasSubstr("as planned: n=h.0 = 1"));
+  const ProcessResult given = run_regie(command + " --shape n=h=2,8");
+  EXPECT_EQ(given.exit_code, 0) << given.err;
+  EXPECT_THAT(given.out, ::testing::Not(HasSubstr("as planned")));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 """Formats between the tasks of a simulated accelerator: what is converted at run time, and what halves cost.
 
-    check_layout.py REGIE NETWORKS TARGETS WORK
+    check_layout.py REGIE NETWORKS WORK
 
 resnet50 on the 910A: at most two conversions of format, one sub-graph on the AI Cores, no events. Then networks with each setting of
 `between_tasks` against ONNX Runtime in single precision, fed the same inputs and weights rounded to halves: relative L2 error of the
@@ -17,7 +17,9 @@ import numpy as np
 import onnx
 
 from check_models import run
-from check_simulated import error_of, halves, rounded, session_of
+from check_simulated import error_of, rounded, session_of
+from rounder import halves
+from targets import with_aicore
 
 NETWORKS = ["resnet18", "squeezenet1_1", "resnet50"]
 SETTINGS = ["f32", "f16-where-exact", "f16", "f16-everywhere"]
@@ -40,27 +42,22 @@ def check_plan(tool, model, work):
     assert conversions <= 2 and parts == 1 and tasks["events"] == 0
 
 
-ENGINE = 'plugin = "aicore"\ndevice = "npu"\n'
-
-
-def target_with(targets, work, name, settings):
-    text = (targets / "ascend910a-sim.toml").read_text()
-    assert text.count(ENGINE) == 1
+def target_with(work, name, settings):
     target = work / f"{name}.toml"
-    target.write_text(text.replace(ENGINE, f"{ENGINE}[engine.params]\n{settings}\n"))
+    target.write_text(with_aicore("ascend910a-sim", settings))
     return target
 
 
-def check_refusals(tool, model, targets, work):
+def check_refusals(tool, model, work):
     for settings, words in {'operands = "f8"': "'operands' is f16 or f16x2, not 'f8'",
                             'between_tasks = "half"': "'between_tasks' is f32, f16-where-exact, f16 or f16-everywhere, not 'half'",
-                            'operands = "f16x2"\nbetween_tasks = "f16"': "'between_tasks' must be f32, or left out"}.items():
-        target, out = target_with(targets, work, "refused", settings), work / "refused.rgm"
+                            'operands = "f16x2", between_tasks = "f16"': "'between_tasks' must be f32, or left out"}.items():
+        target, out = target_with(work, "refused", settings), work / "refused.rgm"
         done = subprocess.run([tool, "compile", model, "--target", target, "-o", out], capture_output=True, text=True)
         assert done.returncode == 2 and words in done.stderr and not out.exists(), (settings, done)
 
 
-def check_numbers(tool, path, targets, work):
+def check_numbers(tool, path, work):
     model = rounded(onnx.load(path))
     given = work / path.name
     onnx.save(model, given)
@@ -71,7 +68,7 @@ def check_numbers(tool, path, targets, work):
     expected = session_of(given).run(None, {source.name: x})[0]
     errors = {}
     for setting in SETTINGS:
-        target = target_with(targets, work, setting, f'between_tasks = "{setting}"')
+        target = target_with(work, setting, f'between_tasks = "{setting}"')
         for old in work.glob("result/*.npy"):
             old.unlink()
         run([tool, "run", given, "--target", target, "--input", f"{source.name}={work / 'x.npy'}", "--output-dir", work / "result"])
@@ -82,12 +79,12 @@ def check_numbers(tool, path, targets, work):
 
 
 def main():
-    tool, networks, targets, work = (pathlib.Path(a) for a in sys.argv[1:5])
+    tool, networks, work = (pathlib.Path(a) for a in sys.argv[1:4])
     (work / "result").mkdir(parents=True, exist_ok=True)
     check_plan(tool, networks / "resnet50.onnx", work)
-    check_refusals(tool, networks / "squeezenet1_1.onnx", targets, work)
+    check_refusals(tool, networks / "squeezenet1_1.onnx", work)
     for name in NETWORKS:
-        check_numbers(tool, networks / f"{name}.onnx", targets, work)
+        check_numbers(tool, networks / f"{name}.onnx", work)
 
 
 main()

@@ -31,9 +31,10 @@ from onnx import numpy_helper
 import check_ocr
 from check_models import VALUE, file_names, run, with_outputs
 from inputs import input_options, random_inputs
+from rounder import Rounder, halves
+from targets import with_aicore
 
 HERE = pathlib.Path(__file__).resolve().parent
-TARGET_FILES = HERE.parents[1] / "configs/targets"
 TARGETS = ("ascend310-sim", "ascend310p3-sim", "ascend910a-sim", "ascend910b3-sim")
 BOUND = 5e-3
 OPERANDS = ("f16", "f16x2")
@@ -56,13 +57,6 @@ NETWORKS = {
 }
 
 
-def halves(array):
-    """As halves hold it; what is beyond them stays (variances of a normalisation, which no product has as an operand)."""
-    with np.errstate(over="ignore"):
-        narrow = array.astype(np.float16).astype(np.float32)
-    return np.where(np.isfinite(narrow), narrow, array)
-
-
 def rounded(model):
     """A copy whose weights are halves. Single numbers stay: they are parameters of formulas, as an epsilon is."""
     copy = onnx.ModelProto()
@@ -74,29 +68,6 @@ def rounded(model):
             array = numpy_helper.to_array(tensor)
             if array.size > 1:
                 tensor.CopyFrom(numpy_helper.from_array(halves(array), tensor.name))
-    return copy
-
-
-def products_of_halves(model):
-    """A copy that rounds the operands of products and convolutions, and computes all else in f32."""
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
-    del copy.graph.node[:]
-    constant = {i.name for i in model.graph.initializer}
-    cast = onnx.helper.make_node
-    for node in model.graph.node:
-        own = copy.graph.node.add()
-        own.CopyFrom(node)
-        if node.op_type not in ("Conv", "ConvTranspose", "Gemm", "MatMul"):
-            continue
-        copy.graph.node.pop()
-        for i, name in enumerate(node.input[:2]):
-            if name not in constant:
-                half, single = f"{node.output[0]} half {i}", f"{node.output[0]} single {i}"
-                copy.graph.node.append(cast("Cast", [name], [half], to=onnx.TensorProto.FLOAT16))
-                copy.graph.node.append(cast("Cast", [half], [single], to=onnx.TensorProto.FLOAT))
-                own.input[i] = single
-        copy.graph.node.append(own)
     return copy
 
 
@@ -125,11 +96,8 @@ def target_file(work, target, operands):
     """The target with that setting of its AI Cores; its own text where it is the default."""
     if operands == OPERANDS[0]:
         return target
-    text = (TARGET_FILES / f"{target}.toml").read_text()
-    engine = 'name = "aicore"\nplugin = "aicore"\n'
-    assert text.count(engine) == 1, f"{target}: no engine 'aicore'"
     path = work / f"{target}-{operands}.toml"
-    path.write_text(text.replace(engine, f'{engine}params = {{ operands = "{operands}" }}\n'))
+    path.write_text(with_aicore(target, f'operands = "{operands}"'))
     return path
 
 
@@ -148,7 +116,7 @@ class Network:
         onnx.save(self.model, self.path)
         self.tensors = [o for n in self.model.graph.node if n.op_type != "Constant" for o in n.output if o]
         self.expected = dict(zip(self.tensors, self.run(with_outputs(self.model, self.tensors), self.tensors, inputs)))
-        floor = dict(zip(self.tensors, self.run(with_outputs(products_of_halves(self.model), self.tensors), self.tensors, inputs)))
+        floor = dict(zip(self.tensors, self.run(with_outputs(Rounder(self.model, operands=1).model, self.tensors), self.tensors, inputs)))
         self.floor = {name: error_of(floor[name], self.expected[name]) for name in self.tensors}
         self.inputs = inputs
 

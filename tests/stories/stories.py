@@ -12,7 +12,7 @@ from story import SOURCE, Story, networks
 TARGET = ("--target", "ascend910a-sim")
 ONE = ("--shape", "x=1,3,224,224")
 QUIET = ("--device-set", "npu.numerics=off", "--runs", "1", "--warm-ups", "1")
-SUMMARY = r"^  a run|the host|roofline|moved|AI Core  |AICPU|copy (to|from)|stream "
+SUMMARY = r"^  (a run|the host|roofline|moved|AI Core|AICPU|copy (to|from)|stream|what binds) "
 
 
 def us(profile):
