@@ -79,61 +79,114 @@ Result<const regie_plugin_entry_t*> open_library(const std::string& path) {
 
 }  // namespace
 
+// Manifests are parsed when somebody asks for a name that they mention, or for all: a process that runs a
+// model needs one or two of dozens.
 struct PluginHost::Impl {
+  struct Slot {
+    std::string file, text;  // not parsed yet
+    const regie_static_plugin* linked = nullptr;
+    bool parsed = false, sound = false;
+    Manifest manifest;
+    Library library;
+  };
+
   std::vector<std::string> folders;   // searched for manifests, in order
   std::vector<std::string> overlays;  // those of them that the user gave
-  std::vector<Manifest> manifests;
-  std::map<std::string, std::map<std::string, std::vector<uint32_t>, std::less<>>, std::less<>> providers;
 
   mutable std::mutex mutex;  // guards what follows
-  std::vector<Library> libraries;
+  std::vector<Slot> slots;   // as many as `create` found, at places of their own
+  bool all_parsed = false;
+  std::map<std::string, std::map<std::string, std::vector<uint32_t>, std::less<>>, std::less<>> providers;
   std::vector<PluginProblem> problems;
+  std::vector<Manifest> manifests;  // the sound ones, once all are parsed
 
-  void add(Manifest manifest, const void* entry);
   void read_folder(const std::string& folder);
+  void parse(uint32_t which);
+  void parse_all();
+  const std::vector<uint32_t>* provided(std::string_view kind, std::string_view name) const;
+  // Who provides this, of manifests that mention the name; NULL: nobody.
+  const std::vector<uint32_t>* look_up(std::string_view kind, std::string_view name);
+  void report(std::string path, std::string message);
   Status open(uint32_t which);
-  Status absent(std::string_view kind, std::string_view name) const;
+  Status absent(std::string_view kind, std::string_view name) const;  // all being parsed
   template <class Table>
   Result<Provider<Table>> find(std::string_view kind, std::string_view name);
 };
 
-void PluginHost::Impl::add(Manifest manifest, const void* entry) {
-  const auto id = static_cast<uint32_t>(manifests.size());
-  for (const auto& [kind, name] : manifest.provides) providers[kind][name].push_back(id);
-  manifests.push_back(std::move(manifest));
-  libraries.emplace_back();
-  libraries.back().linked_in = static_cast<const regie_plugin_entry_t*>(entry);
+void PluginHost::Impl::report(std::string path, std::string message) {
+  log(REGIE_LOG_WARNING, "plug-ins", message);
+  problems.push_back({std::move(path), std::move(message)});
 }
 
 void PluginHost::Impl::read_folder(const std::string& folder) {
   std::error_code error;
   const std::vector<std::string> files = files_in(folder, ".toml", &error);
-  if (error) {
-    problems.push_back({folder, "cannot read the plug-in folder " + in_quotes(folder) + ": " +
-                                    error.message() + "; correct REGIE_PLUGIN_PATH or make the folder"});
-    return;
-  }
+  if (error)
+    return report(folder, "cannot read the plug-in folder " + in_quotes(folder) + ": " + error.message() +
+                              "; correct REGIE_PLUGIN_PATH or make the folder");
   for (const std::string& file : files) {
     Result<std::string> text = read_text_file(file);
-    Result<Manifest> manifest =
-        text.ok() ? parse_manifest(*text, file, false) : Result<Manifest>(text.status());
-    if (manifest.ok())
-      add(std::move(manifest).value(), nullptr);
-    else
-      problems.push_back({file, manifest.status().to_string()});
+    if (!text.ok()) {
+      report(file, text.status().to_string());
+      continue;
+    }
+    slots.emplace_back();
+    slots.back().file = file;
+    slots.back().text = std::move(text).value();
   }
 }
 
+void PluginHost::Impl::parse(uint32_t which) {
+  Slot& slot = slots[which];
+  if (slot.parsed) return;
+  slot.parsed = true;
+  Result<Manifest> manifest = parse_manifest(slot.text, slot.file, slot.linked != nullptr);
+  slot.text.clear();
+  if (!manifest.ok()) return report(slot.file, manifest.status().to_string());
+  slot.sound = true;
+  slot.manifest = std::move(manifest).value();
+  if (slot.linked) {
+    slot.manifest.path += " " + slot.manifest.name;
+    slot.library.linked_in = static_cast<const regie_plugin_entry_t*>(slot.linked->entry);
+  }
+  for (const auto& [kind, name] : slot.manifest.provides) {
+    std::vector<uint32_t>& ids = providers[kind][name];
+    ids.insert(std::upper_bound(ids.begin(), ids.end(), which), which);
+  }
+}
+
+void PluginHost::Impl::parse_all() {
+  if (all_parsed) return;
+  all_parsed = true;
+  for (uint32_t i = 0; i < slots.size(); ++i) parse(i);
+  for (const Slot& slot : slots)
+    if (slot.sound) manifests.push_back(slot.manifest);
+}
+
+const std::vector<uint32_t>* PluginHost::Impl::provided(std::string_view kind, std::string_view name) const {
+  const auto it = providers.find(kind);
+  if (it == providers.end()) return nullptr;
+  const auto entry = it->second.find(name);
+  return entry == it->second.end() ? nullptr : &entry->second;
+}
+
+const std::vector<uint32_t>* PluginHost::Impl::look_up(std::string_view kind, std::string_view name) {
+  if (!all_parsed)
+    for (uint32_t i = 0; i < slots.size(); ++i)
+      if (!slots[i].parsed && slots[i].text.find(name) != std::string::npos) parse(i);
+  return provided(kind, name);
+}
+
 Status PluginHost::Impl::open(uint32_t which) {
-  Library& library = libraries[which];
+  Library& library = slots[which].library;
   if (library.tried) return library.status;
   library.tried = true;
-  const Manifest& manifest = manifests[which];
+  const Manifest& manifest = slots[which].manifest;
   auto attempt = [&]() -> Status {
-    for (uint32_t other = 0; other < libraries.size(); ++other)
-      if (other != which && libraries[other].tried && libraries[other].status.ok() &&
-          manifests[other].name == manifest.name)
-        return bad_plugin("a plug-in of the same name is open already: " + in_quotes(manifests[other].path) +
+    for (const Slot& other : slots)
+      if (&other != &slots[which] && other.library.tried && other.library.status.ok() &&
+          other.manifest.name == manifest.name)
+        return bad_plugin("a plug-in of the same name is open already: " + in_quotes(other.manifest.path) +
                           "; rename or remove one");
     const regie_plugin_entry_t* entry = library.linked_in;
     if (!entry) {
@@ -162,7 +215,6 @@ Status PluginHost::Impl::absent(std::string_view kind, std::string_view name) co
   if (auto nearest = nearest_name(name, known)) text += "; did you mean " + in_quotes(*nearest) + "?";
   text += folders.empty() ? "; no plug-in folder was found" : "; searched in " + joined(folders);
   text += "; set REGIE_PLUGIN_PATH for more";
-  std::lock_guard lock(mutex);
   if (!problems.empty()) {
     text += "; plug-ins with problems: ";
     for (size_t i = 0; i < problems.size(); ++i) text += (i ? ", " : "") + problems[i].path;
@@ -172,25 +224,27 @@ Status PluginHost::Impl::absent(std::string_view kind, std::string_view name) co
 
 template <class Table>
 Result<Provider<Table>> PluginHost::Impl::find(std::string_view kind, std::string_view name) {
-  const std::vector<uint32_t>* found = nullptr;
-  if (auto it = providers.find(kind); it != providers.end())
-    if (auto entry = it->second.find(name); entry != it->second.end()) found = &entry->second;
+  std::lock_guard lock(mutex);
+  const std::vector<uint32_t>* found = look_up(kind, name);
+  if (!found) {
+    parse_all();  // TOML can write a name in several ways
+    found = provided(kind, name);
+  }
   if (!found) return absent(kind, name);
   if (found->size() > 1) {
     std::vector<std::string> files;
-    for (uint32_t id : *found) files.push_back(manifests[id].path);
+    for (uint32_t id : *found) files.push_back(slots[id].manifest.path);
     return bad_plugin(std::to_string(files.size()) + " plug-ins provide " +
                       in_quotes(std::string(kind) + ":" + std::string(name)) + ": " + joined(files) +
                       "; remove or rename all but one");
   }
   const uint32_t which = found->front();
-  std::lock_guard lock(mutex);
   REGIE_TRY(open(which));
-  const OpenTable& table = libraries[which].tables.find(kind)->second;
+  const OpenTable& table = slots[which].library.tables.find(kind)->second;
   Provider<Table> provider;
   provider.table = static_cast<const Table*>(table.table);
   provider.index = table.index.find(name)->second;
-  provider.manifest = &manifests[which];
+  provider.manifest = &slots[which].manifest;
   return provider;
 }
 
@@ -219,27 +273,29 @@ Result<std::shared_ptr<PluginHost>> PluginHost::create(std::vector<std::string> 
     impl.read_folder(folders[i]);
   }
   for (size_t i = 0; i < regie_static_plugin_count; ++i) {
-    const regie_static_plugin& linked = regie_static_plugins[i];
-    Result<Manifest> manifest = parse_manifest(linked.manifest_toml, "(linked in)", true);
-    if (!manifest.ok()) {
-      impl.problems.push_back({"(linked in)", manifest.status().to_string()});
-      continue;
-    }
-    manifest->path = "(linked in) " + manifest->name;
-    impl.add(std::move(manifest).value(), linked.entry);
+    impl.slots.emplace_back();
+    impl.slots.back().file = "(linked in)";
+    impl.slots.back().text = regie_static_plugins[i].manifest_toml;
+    impl.slots.back().linked = &regie_static_plugins[i];
   }
-  for (const PluginProblem& p : impl.problems) log(REGIE_LOG_WARNING, "plug-ins", p.message);
   return host;
 }
 
-const std::vector<Manifest>& PluginHost::manifests() const { return impl_->manifests; }
+const std::vector<Manifest>& PluginHost::manifests() const {
+  std::lock_guard lock(impl_->mutex);
+  impl_->parse_all();
+  return impl_->manifests;
+}
 
 std::vector<PluginProblem> PluginHost::problems() const {
   std::lock_guard lock(impl_->mutex);
+  impl_->parse_all();
   return impl_->problems;
 }
 
 std::vector<std::string> PluginHost::names(std::string_view kind) const {
+  std::lock_guard lock(impl_->mutex);
+  impl_->parse_all();
   std::vector<std::string> names;
   if (auto it = impl_->providers.find(kind); it != impl_->providers.end())
     for (const auto& entry : it->second) names.push_back(entry.first);
@@ -277,27 +333,28 @@ Result<Provider<regie_device_table>> PluginHost::device(std::string_view name) {
   return impl_->find<regie_device_table>("device", name);
 }
 Result<const regie_device_trace_table*> PluginHost::device_trace(std::string_view name) {
-  const auto kind = impl_->providers.find(std::string_view("device-trace"));
-  if (kind == impl_->providers.end() || kind->second.find(name) == kind->second.end()) return nullptr;
+  {
+    std::lock_guard lock(impl_->mutex);
+    if (!impl_->look_up("device-trace", name)) return nullptr;
+  }
   REGIE_ASSIGN(const auto found, impl_->find<regie_device_trace_table>("device-trace", name));
   return found.table;
 }
 
 Status PluginHost::verify_library(const Manifest& manifest) {
-  for (uint32_t i = 0; i < impl_->manifests.size(); ++i) {
-    if (impl_->manifests[i].path != manifest.path) continue;
-    std::lock_guard lock(impl_->mutex);
-    return impl_->open(i);
-  }
+  std::lock_guard lock(impl_->mutex);
+  impl_->parse_all();
+  for (uint32_t i = 0; i < impl_->slots.size(); ++i)
+    if (impl_->slots[i].sound && impl_->slots[i].manifest.path == manifest.path) return impl_->open(i);
   return not_found("no plug-in of this host has the manifest " + in_quotes(manifest.path));
 }
 
 std::vector<std::string> PluginHost::opened() const {
   std::lock_guard lock(impl_->mutex);
   std::vector<std::string> list;
-  for (size_t i = 0; i < impl_->libraries.size(); ++i)
-    if (impl_->libraries[i].tried && impl_->libraries[i].status.ok())
-      list.push_back(impl_->manifests[i].name + " " + impl_->manifests[i].version);
+  for (const Impl::Slot& slot : impl_->slots)
+    if (slot.library.tried && slot.library.status.ok())
+      list.push_back(slot.manifest.name + " " + slot.manifest.version);
   std::sort(list.begin(), list.end());
   return list;
 }

@@ -48,9 +48,10 @@ struct PluginProblem {  // for `plugins list`
 
 class PluginHost {
  public:
-  // Reads the manifests of all folders: REGIE_PLUGIN_PATH (colon separated) first, then the built-in folder
-  // beside the libraries, then what is linked in. A broken manifest is a problem of its own and harms no
-  // other. The same kind and name twice is an error when it is asked for, naming both files.
+  // Finds the manifests of all folders: REGIE_PLUGIN_PATH (colon separated) first, then the built-in folder
+  // beside the libraries, then what is linked in. They are parsed when a name that they mention, or all, is
+  // asked for. A broken manifest is a problem of its own and harms no other. The same kind and name twice is
+  // an error when it is asked for, naming both files.
   static Result<std::shared_ptr<PluginHost>> create(std::vector<std::string> extra_folders = {});
   ~PluginHost();
 

@@ -70,6 +70,18 @@ def indexing(writer, v):
         scores = v.tensor("f32", (batch, classes, boxes), 0, 1)
         writer.add("NonMaxSuppression", [corners, scores, *limits], reference=False)
         writer.add("NonMaxSuppression", [centred, scores, *limits], center_point_box=1, reference=False)
+    # As many boxes as detectors bring: small and large ones, equal ones, some without an area, some far away.
+    for boxes in (40, 300, 1500):
+        for side in (0.01, 0.2, 2.0):
+            centres, sizes = v.tensor("f32", (2, boxes, 2), -1, 1), side * v.tensor("f32", (2, boxes, 2), 0.1, 2) ** 3
+            centred = np.concatenate([centres, sizes], axis=-1).astype(np.float32)
+            centred[:, ::9] = centred[:, ::9][:, ::-1]
+            centred[:, 5::17] = centred[:, 4::17][:, : centred[:, 5::17].shape[1]]
+            centred[:, 6::23, 2] = 0
+            centred[0, 7::29, 0] *= 1e4
+            scores = v.tensor("f32", (2, 2, boxes), 0, 1)
+            limits = [np.array([v.choose([20, 10000])], I64), np.array([v.choose([0.0, 0.3, 0.6])], np.float32), np.array([0.1], np.float32)]
+            writer.add("NonMaxSuppression", [centred, scores, *limits], center_point_box=1, reference=False)
     for _ in range(10):
         batch, rows, size = v.integer(1, 3), v.integer(1, 3), v.integer(3, 6)
         cache, update = v.distinct("f32", (batch, 2, size, 3)), v.tensor("f32", (batch, 2, rows, 3))

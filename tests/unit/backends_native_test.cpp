@@ -134,6 +134,25 @@ NodePtr pad(std::mt19937_64& r) {
       list({random_floats(d, r()), integers({6}, pads), constant(floats({}, {1.5f}))}),
       list({zeros(REGIE_F32, y)}));
 }
+NodePtr pad_by_itself(std::mt19937_64& r) {
+  static constexpr const char* kModes[] = {"reflect", "edge", "wrap"};
+  const char* mode = kModes[static_cast<size_t>(random_in(r, 0, 2))];
+  const bool some = random_in(r, 0, 1) != 0;  // by axes
+  Ints d = random_dims(r, 3, 6), y = d, axes = some ? Ints{-1, 0} : Ints{0, 1, 2}, pads(2 * axes.size());
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<size_t>(axes[i] < 0 ? axes[i] + 3 : axes[i]);
+    const int64_t most = std::string_view(mode) == "edge" ? 4 : d[axis] - 1;
+    for (size_t side : {i, axes.size() + i})
+      y[axis] += pads[side] = random_in(r, 0, std::min<int64_t>(most, 3));
+  }
+  auto operands = list({random_floats(d, r()), integers({static_cast<int64_t>(pads.size())}, pads)});
+  if (some) {
+    operands.push_back(constant(floats({}, {7})));  // of no meaning here
+    operands.push_back(integers({2}, axes));
+  }
+  return std::make_unique<Node>("Pad", std::vector<Attr>{attr("mode", mode)}, std::move(operands),
+                                list({zeros(REGIE_F32, y)}));
+}
 NodePtr gather(std::mt19937_64& r) {
   Ints d = random_dims(r, 3, 9);
   const int64_t axis = random_in(r, 0, 2), n = d[static_cast<size_t>(axis)];
@@ -235,6 +254,7 @@ const Case kCases[] = {
     {"Mul", [](std::mt19937_64& r) { return binary("Mul", r); }},
     {"Neg", [](std::mt19937_64& r) { return unary("Neg", r); }},
     {"Pad", pad},
+    {"PadByItself", pad_by_itself},
     {"ReduceL1", [](std::mt19937_64& r) { return reduction("ReduceL1", r); }},
     {"ReduceL2", [](std::mt19937_64& r) { return reduction("ReduceL2", r); }},
     {"ReduceMax", [](std::mt19937_64& r) { return reduction("ReduceMax", r); }},

@@ -79,6 +79,42 @@ TEST(HostCpu, ConvolutionsOfOnePositionEqualPlainLoops) {
   }
 }
 
+// Along one axis: long ones, whose fast kernels take long to be made, and dilated ones, which are computed
+// over rows where the sizes are whole ones. The weights are packed at one length and used at another.
+TEST(HostCpu, ConvolutionsOfOneAxisEqualPlainLoops) {
+  HostCpu cpu;
+  std::mt19937_64 random(20240612);
+  constexpr int64_t kDilations[] = {1, 2, 8, 12, 16, 32};
+  for (int n = 0; n < 80; ++n) {
+    const int64_t d = kDilations[static_cast<size_t>(n) % std::size(kDilations)];
+    auto length = [&] { return d * random_in(random, 4, 12) + (random_in(random, 0, 2) == 0 ? d / 2 : 0); };
+    auto padding = [&] { return random_in(random, 0, 3) == 0 ? d / 2 : d * random_in(random, 0, 2); };
+    ConvCase c{{random_in(random, 1, 2), random_in(random, 1, 40), length()},
+               {random_in(random, 1, 4)},
+               {1},
+               {d},
+               {padding(), padding()}};
+    if (n % 5 == 0) c.x[2] = random_in(random, 257, 400);
+    if (n % 10 == 0) c.strides = {2};
+    c.out_channels = random_in(random, 1, 70);
+    c.bias = random_in(random, 0, 1) != 0;
+    c.residual = random_in(random, 0, 3) == 0;
+    c.activation = kActivations[static_cast<size_t>(n) % std::size(kActivations)];
+    SCOPED_TRACE(c.describe());
+    auto node = conv_node(c, random());
+    const uint32_t threads = 1 + n % 2;
+    const Kernel kernel = cpu.engine.compile(*node, threads);
+    ASSERT_EQ(kernel.format, "host_cpu.onednn/3");
+    ASSERT_LE(difference(conv_by_loops(c, *node), cpu.device.run(kernel, *node, {threads, 1})), kTolerance);
+    ConvCase other = c;
+    other.x[2] = length();
+    auto longer = conv_node(other, random());
+    for (uint32_t i : {1u, 2u}) longer->operands[i].bytes = node->operands[i].bytes;
+    ASSERT_LE(difference(conv_by_loops(other, *longer), cpu.device.run(kernel, *longer, {threads, 1})),
+              kTolerance);
+  }
+}
+
 // Windows that lie in the padding altogether, where not each of oneDNN's implementations adds what it should.
 TEST(HostCpu, WindowsInThePadding) {
   need_reference_kernels();

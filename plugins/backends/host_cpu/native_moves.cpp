@@ -217,9 +217,47 @@ NativePtr make_tile(const NativeRequest& r) {
   return copy_kernel(StridedCopy(dims, from, to, moved_size(x, y)), r.threads);
 }
 
+// What lies around the operand by its own elements, axis by axis: of an axis, `begin` and `end` elements,
+// from what is there of it and the whole of the axes before. As `y` lies; offsets in elements.
+struct Border {
+  StridedCopy copy;
+  int64_t from, to;
+};
+
+std::vector<Border> borders(std::string_view mode, const std::vector<int64_t>& inner, const Axes& y,
+                            std::span<const int64_t> begins, uint32_t size) {
+  std::vector<Border> made;
+  std::vector<int64_t> dims = inner;
+  int64_t corner = 0;  // where what is there begins
+  for (size_t axis = 0; axis < dims.size(); ++axis) corner += begins[axis] * y.strides[axis];
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
+    const int64_t n = inner[axis], begin = begins[axis], end = y.dims[axis] - n - begin,
+                  stride = y.strides[axis];
+    if (mode == "reflect" && std::max(begin, end) >= n) refuse("it reflects more than once");
+    if (mode == "wrap" && std::max(begin, end) > n) refuse("it wraps more than once");
+    auto add = [&](int64_t count, int64_t from, int64_t to, int64_t step) {
+      if (count == 0) return;
+      dims[axis] = count;
+      std::vector<int64_t> steps = y.strides;
+      steps[axis] = step * stride;
+      made.push_back(
+          {StridedCopy(dims, steps, y.strides, size), corner + from * stride, corner + to * stride});
+    };
+    // Positions along the axis count from the first element of the operand.
+    const bool mirrored = mode == "reflect", repeated = mode == "edge";
+    add(begin, mirrored ? begin : repeated ? 0 : n - begin, -begin, mirrored ? -1 : repeated ? 0 : 1);
+    add(end, mirrored ? n - 2 : repeated ? n - 1 : 0, n, mirrored ? -1 : repeated ? 0 : 1);
+    dims[axis] = y.dims[axis];
+    corner -= begin * stride;
+  }
+  return made;
+}
+
 NativePtr make_pad(const NativeRequest& r) {
   const NativeTensor &x = r.in(0), &y = r.out(0);
-  if (r.attrs.text("mode", "constant") != "constant") refuse("only constant padding has a kernel of our own");
+  const std::string_view mode = r.attrs.text("mode", "constant");
+  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
+    refuse("the mode is unknown");
   const auto pads = r.constant_integers(1);
   std::vector<int64_t> axes(x.dims.size());
   std::iota(axes.begin(), axes.end(), 0);
@@ -236,6 +274,8 @@ NativePtr make_pad(const NativeRequest& r) {
   for (size_t i = 0; i < axes.size(); ++i) {
     const auto axis = static_cast<size_t>(normal_axis(axes[i], x.rank()));
     const int64_t begin = pads[i], end = pads[axes.size() + i];
+    if (mode != "constant" && (begin < 0 || end < 0 || x.dims[axis] == 0)) refuse("it cuts off");
+    before[axis] = begin;
     expected[axis] += begin + end;
     cut[axis] += std::min<int64_t>(begin, 0) + std::min<int64_t>(end, 0);
     if (cut[axis] < 0) refuse("more is cut off than there is");
@@ -244,6 +284,15 @@ NativePtr make_pad(const NativeRequest& r) {
   }
   if (expected != y.dims) refuse("the result's shape does not follow from the operand's");
   StridedCopy inner(cut, from.strides, to.strides, size);
+  if (mode != "constant") {
+    if (x.count() == 0) refuse("there is nothing to take from");
+    return native_kernel(
+        [=, threads = r.threads, around = borders(mode, x.dims, to, before, size)](const regie_launch& l) {
+          auto* result = out_data<char>(l, 0);
+          inner.run(l.operands[0].data, result + to_offset * size, threads);
+          for (const Border& b : around) b.copy.run(result + b.from * size, result + b.to * size, threads);
+        });
+  }
   const int64_t total = y.count(), one = 1, none = 0;
   StridedCopy fill({&total, 1}, {&none, 1}, {&one, 1}, size);
   return native_kernel([=, threads = r.threads, value = r.has(2)](const regie_launch& l) {

@@ -63,12 +63,12 @@ dnnl_status_t add_product(const Recurrent& r, const std::optional<Product>& prod
                           float* scratch) {
   if (product) return product->run(static_cast<uint32_t>(direction), state, weights, out, scratch);
   constexpr int64_t kRows = 32;
-  for (int64_t b = 0; b < r.batch; ++b)
-    parallel(r.step_threads(), (rows + kRows - 1) / kRows, kRows * r.hidden, [&](int64_t begin, int64_t end) {
-      const int64_t first = begin * kRows, last = std::min(rows, end * kRows);
-      simd().gemv_dot(out + b * r.width() + first, weights + first * r.hidden, state + b * r.hidden,
-                      last - first, r.hidden);
-    });
+  parallel(r.step_threads(), (rows + kRows - 1) / kRows, kRows * r.hidden * r.batch,
+           [&](int64_t begin, int64_t end) {
+             const int64_t first = begin * kRows, last = std::min(rows, end * kRows);
+             simd().gemv_dot(out + first, r.width(), weights + first * r.hidden, state, last - first,
+                             r.hidden, r.batch);
+           });
   return dnnl_success;
 }
 

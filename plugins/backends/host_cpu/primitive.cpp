@@ -1,7 +1,9 @@
 #include "primitive.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "dilated_rows.h"
 #include "parallel.h"
 
 namespace host_cpu {
@@ -98,6 +100,20 @@ PrimitiveDesc create_direct(dnnl_engine_t engine, const_dnnl_op_desc_t desc, con
   }
 }
 
+// Of a map of one row the batch-reduced product generates code for each of hundreds of lengths, which takes
+// up to 100 ms and 25 MB. The direct kernel is as fast, but for wide strides; wide dilations it does not
+// know.
+void take_direct(const Operation& op, dnnl_engine_t engine, const_dnnl_op_desc_t desc,
+                 const PrimitiveAttr& attr, PrimitiveDesc* found) {
+  const int last = op.dst.ndims - 1;
+  for (int i = 2; i < last; ++i)
+    if (op.dst.dims[i] != 1) return;
+  if (op.dst.dims[last] <= 256 || (op.strides[last - 2] != 1 && op.src.dims[1] > 16)) return;
+  if (!implementation(*found).starts_with("brgconv:")) return;
+  PrimitiveDesc direct = create_direct(engine, desc, attr);
+  if (implementation(direct).starts_with("jit:")) *found = std::move(direct);
+}
+
 dnnl_memory_desc_t query(const PrimitiveDesc& desc, dnnl_query_t what) {
   const dnnl_memory_desc_t* found = dnnl_primitive_desc_query_md(desc.get(), what, 0);
   return found ? *found : dnnl_memory_desc_t{};
@@ -113,8 +129,36 @@ Width::~Width() {
   if (omp_get_max_threads() != before_) omp_set_num_threads(before_);
 }
 
+namespace {
+
+// Over rows where that can be; the layouts are those of the operation as it is.
+std::optional<Lowered> lower_over_rows(dnnl_engine_t engine, const Operation& op, Layout layout,
+                                       bool free_weights, const dnnl_memory_desc_t* packed) {
+  const std::optional<Operation> rows = over_rows(op);
+  if (!rows) return std::nullopt;
+  dnnl_memory_desc_t weights{};
+  if (packed) weights = split_axis(*packed, 1);
+  Lowered out;
+  try {
+    out = lower(engine, *rows, layout, free_weights, packed ? &weights : nullptr);
+  } catch (const regie::sdk::Failure& f) {
+    if (f.code != REGIE_UNSUPPORTED) throw;
+    return std::nullopt;
+  }
+  if (out.is_plain_loop()) return std::nullopt;
+  for (dnnl_memory_desc_t* desc : {&out.src, &out.dst, &out.weights}) {
+    const auto joined = join_axes(*desc);
+    if (!joined) return std::nullopt;
+    *desc = *joined;
+  }
+  return out;
+}
+
+}  // namespace
+
 Lowered lower(dnnl_engine_t engine, const Operation& op, Layout layout, bool free_weights,
               const dnnl_memory_desc_t* packed) {
+  if (auto rows = lower_over_rows(engine, op, layout, free_weights, packed)) return std::move(*rows);
   PrimitiveAttr attr = make_attributes(op);
   const bool own = layout == Layout::kOwn;
   dnnl_memory_desc_t src = own && op.convolves() ? of_any_layout(op.src) : op.src;
@@ -136,6 +180,7 @@ Lowered lower(dnnl_engine_t engine, const Operation& op, Layout layout, bool fre
           "convolution");
       const bool adds = op.residual_operand != REGIE_NONE;
       out.desc = adds && may_miss(op) ? create_direct(engine, &desc, attr) : create(engine, &desc, attr);
+      take_direct(op, engine, &desc, attr, &out.desc);
       break;
     }
     case Operation::kDeconvolution: {

@@ -57,8 +57,9 @@ struct Simd {
   void (*normalise_row)(float* y, const float* x, const float* scale, const float* shift, int64_t n,
                         float epsilon);
   void (*moments)(const float* x, int64_t n, double* sum, double* square);
-  // y[i] += sum over j of w[i * columns + j] * x[j].
-  void (*gemv_dot)(float* y, const float* w, const float* x, int64_t rows, int64_t columns);
+  // y[b * y_step + i] += sum over j of w[i * columns + j] * x[b * columns + j], for each of the batch.
+  void (*gemv_dot)(float* y, int64_t y_step, const float* w, const float* x, int64_t rows, int64_t columns,
+                   int64_t batch);
   // y[j] += sum over i of x[i] * w[i * width + j], for `width` of them.
   void (*gemv_columns)(float* y, const float* w, const float* x, int64_t width, int64_t columns);
   // y[j] = sum over the rows of x[row * step + j].

@@ -337,35 +337,54 @@ void moments(const float* x, int64_t n, double* sum, double* square) {
   *square = q;
 }
 
+// By halves: lane by lane each addition would wait for the one before.
 inline float sum_of(V v) {
-  float sum = 0;
-  for (int i = 0; i < L; ++i) sum += v[i];
-  return sum;
+#if HOST_CPU_LANES >= 16
+  v += __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+#endif
+#if HOST_CPU_LANES == 16
+  v += __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+#elif HOST_CPU_LANES == 8
+  v += __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3);
+#endif
+  return (v[0] + v[2]) + (v[1] + v[3]);
 }
 
-template <int kRows>
-inline void dot_rows(float* y, const float* w, const float* x, int64_t columns) {
-  V acc[kRows] = {};
+// Of kRows rows of weights, with kBatch vectors: a row is read once for all of them.
+template <int kRows, int kBatch>
+inline void dot_rows(float* y, int64_t y_step, const float* w, const float* x, int64_t columns) {
+  V acc[kBatch][kRows] = {};
   int64_t j = 0;
   for (; j + L <= columns; j += L) {
-    const V v = load(x + j);
+    V v[kBatch];
+    for (int b = 0; b < kBatch; ++b) v[b] = load(x + b * columns + j);
     for (int r = 0; r < kRows; ++r) {
-      acc[r] += v * load(w + r * columns + j);
-      // Rows are too short for the processor to see where they lead.
-      __builtin_prefetch(w + (kRows + r) * columns + j);
+      const V row = load(w + r * columns + j);
+      for (int b = 0; b < kBatch; ++b) acc[b][r] += v[b] * row;
     }
   }
-  for (int r = 0; r < kRows; ++r) {
-    float sum = sum_of(acc[r]);
-    for (int64_t k = j; k < columns; ++k) sum += w[r * columns + k] * x[k];
-    y[r] += sum;
-  }
+  for (int b = 0; b < kBatch; ++b)
+    for (int r = 0; r < kRows; ++r) {
+      float sum = sum_of(acc[b][r]);
+      for (int64_t k = j; k < columns; ++k) sum += w[r * columns + k] * x[b * columns + k];
+      y[b * y_step + r] += sum;
+    }
 }
 
-void gemv_dot(float* y, const float* w, const float* x, int64_t rows, int64_t columns) {
+template <int kRows, int kBatch>
+inline void gemv_dot_of(float* y, int64_t y_step, const float* w, const float* x, int64_t rows,
+                        int64_t columns) {
   int64_t i = 0;
-  for (; i + 8 <= rows; i += 8) dot_rows<8>(y + i, w + i * columns, x, columns);
-  for (; i < rows; ++i) dot_rows<1>(y + i, w + i * columns, x, columns);
+  for (; i + kRows <= rows; i += kRows)
+    dot_rows<kRows, kBatch>(y + i, y_step, w + i * columns, x, columns);
+  for (; i < rows; ++i) dot_rows<1, kBatch>(y + i, y_step, w + i * columns, x, columns);
+}
+
+void gemv_dot(float* y, int64_t y_step, const float* w, const float* x, int64_t rows, int64_t columns,
+              int64_t batch) {
+  for (; batch >= 2; batch -= 2, y += 2 * y_step, x += 2 * columns)
+    gemv_dot_of<6, 2>(y, y_step, w, x, rows, columns);
+  if (batch) gemv_dot_of<8, 1>(y, y_step, w, x, rows, columns);
 }
 
 // Several sums of each, as one waits for the one before.

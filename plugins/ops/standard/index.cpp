@@ -350,7 +350,9 @@ KernelPtr prepare_top_k(Prepare& p) {
             if (x_nan || x == y) return a < b;
             return largest ? x > y : x < y;
           };
-          std::partial_sort(order, order + k, order + size, before);
+          // Which they are first: a partial sort keeps a heap of all k for every element.
+          if (k < size) std::nth_element(order, order + k, order + size, before);
+          std::sort(order, order + k, before);
           for (int64_t n = 0; n < k; ++n) {
             const int64_t at = (o * k + n) * inner + i;
             if (values) call.out<T>(0)[at] = from[order[n] * inner];

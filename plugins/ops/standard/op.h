@@ -284,6 +284,7 @@ std::span<const Op> block_ops();
 std::span<const Op> sampling_ops();
 std::span<const Op> einsum_ops();
 std::span<const Op> selection_ops();
+std::span<const Op> suppression_ops();
 std::span<const Op> signal_ops();
 std::span<const Op> quantize_ops();
 std::span<const Op> attention_ops();

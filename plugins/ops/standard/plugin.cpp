@@ -32,7 +32,7 @@ struct Tables {
                         quantize_ops,   sampling_ops,   signal_ops,        fused_attention_ops,
                         pointwise_ops,  loss_ops,       selection_ops,     string_ops,
                         ngram_ops,      random_ops,     deform_conv_ops,   linear_attention_ops,
-                        quantised_ops})
+                        quantised_ops,  suppression_ops})
       for (const Op& op : family()) {
         shapes.push_back(op);
         names.push_back(sdk::str(op.name));

@@ -1,5 +1,6 @@
 // GridSample, RoiAlign, MaxRoiPool and AffineGrid: values of a picture at places between its pixels.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "op.h"
@@ -173,6 +174,47 @@ void infer_roi_align(const Infer& infer) {
 }
 
 constexpr double kMostPlaces = 1e9;  // a bin and axis
+constexpr int64_t kKeptPlaces = 256;
+
+// Where a region is sampled along an axis: between two pixels.
+struct Place {
+  bool inside;
+  int64_t low, high;
+  double part;  // of the second
+};
+
+Place place_at(double at, int64_t size) {
+  if (size <= 0 || !(at >= -1 && at <= static_cast<double>(size))) return {};
+  at = std::max(at, 0.0);
+  const auto low = std::min(static_cast<int64_t>(at), size - 1);
+  if (low == size - 1) at = static_cast<double>(low);
+  return {true, low, std::min(low + 1, size - 1), at - static_cast<double>(low)};
+}
+
+// The places of a region along an axis, the same for all channels: kept where they are not too many.
+class Places {
+ public:
+  Places(double start, double bin, int64_t bins, int64_t each, int64_t size)
+      : start_(start), bin_(bin), each_(each), size_(size), kept_(bins * each <= kKeptPlaces) {
+    if (!kept_) return;
+    for (int64_t b = 0; b < bins; ++b)
+      for (int64_t i = 0; i < each; ++i) table_[static_cast<size_t>(b * each + i)] = find(b, i);
+  }
+  Place operator()(int64_t bin, int64_t i) const {
+    return kept_ ? table_[static_cast<size_t>(bin * each_ + i)] : find(bin, i);
+  }
+
+ private:
+  Place find(int64_t bin, int64_t i) const {
+    return place_at(start_ + static_cast<double>(bin) * bin_ +
+                        (static_cast<double>(i) + 0.5) * bin_ / static_cast<double>(each_),
+                    size_);
+  }
+  double start_, bin_;
+  int64_t each_, size_;
+  bool kept_;
+  std::array<Place, kKeptPlaces> table_;
+};
 
 KernelPtr prepare_roi_align(Prepare& p) {
   Index x = p.shape(0), rois = p.shape(1);
@@ -210,6 +252,7 @@ KernelPtr prepare_roi_align(Prepare& p) {
         };
         const int64_t grid_h = places(bin_h), grid_w = places(bin_w);
         const double samples = static_cast<double>(std::max<int64_t>(grid_h * grid_w, 1));
+        const Places at_y(top, bin_h, height, grid_h, rows), at_x(left, bin_w, width, grid_w, columns);
         for (int64_t c = 0; c < channels; ++c) {
           const T* from = call.in<T>(0) + (item * channels + c) * rows * columns;
           T* to = call.out<T>(0) + (r * channels + c) * height * width;
@@ -217,29 +260,21 @@ KernelPtr prepare_roi_align(Prepare& p) {
             for (int64_t px = 0; px < width; ++px) {
               double sum = 0;
               bool started = false;
-              for (int64_t iy = 0; iy < grid_h; ++iy)
+              for (int64_t iy = 0; iy < grid_h; ++iy) {
+                const Place y = at_y(py, iy);
                 for (int64_t ix = 0; ix < grid_w; ++ix) {
-                  double y = top + static_cast<double>(py) * bin_h +
-                             (static_cast<double>(iy) + 0.5) * bin_h / static_cast<double>(grid_h);
-                  double xx = left + static_cast<double>(px) * bin_w +
-                              (static_cast<double>(ix) + 0.5) * bin_w / static_cast<double>(grid_w);
+                  const Place x = at_x(px, ix);
                   double value = 0, greatest = 0;
                   // Nothing is outside of the picture, nor in one that has no pixels.
-                  if (rows > 0 && columns > 0 && y >= -1 && y <= static_cast<double>(rows) && xx >= -1 &&
-                      xx <= static_cast<double>(columns)) {
-                    y = std::max(y, 0.0), xx = std::max(xx, 0.0);
-                    auto y0 = static_cast<int64_t>(y), x0 = static_cast<int64_t>(xx);
-                    if (y0 >= rows - 1) y0 = rows - 1, y = static_cast<double>(y0);
-                    if (x0 >= columns - 1) x0 = columns - 1, xx = static_cast<double>(x0);
-                    const int64_t y1 = std::min(y0 + 1, rows - 1), x1 = std::min(x0 + 1, columns - 1);
-                    const double fy = y - static_cast<double>(y0), fx = xx - static_cast<double>(x0);
+                  if (y.inside && x.inside) {
+                    const T *first = from + y.low * columns, *second = from + y.high * columns;
                     const double parts[] = {
-                        (1 - fy) * (1 - fx) * static_cast<double>(A(from[y0 * columns + x0])),
-                        (1 - fy) * fx * static_cast<double>(A(from[y0 * columns + x1])),
-                        fy * (1 - fx) * static_cast<double>(A(from[y1 * columns + x0])),
-                        fy * fx * static_cast<double>(A(from[y1 * columns + x1]))};
+                        (1 - y.part) * (1 - x.part) * static_cast<double>(A(first[x.low])),
+                        (1 - y.part) * x.part * static_cast<double>(A(first[x.high])),
+                        y.part * (1 - x.part) * static_cast<double>(A(second[x.low])),
+                        y.part * x.part * static_cast<double>(A(second[x.high]))};
                     value = parts[0] + parts[1] + parts[2] + parts[3];
-                    greatest = *std::max_element(std::begin(parts), std::end(parts));
+                    if (most) greatest = *std::max_element(std::begin(parts), std::end(parts));
                   }
                   // The greatest weighted neighbour, not the greatest interpolated value: so the
                   // specification's reference does.
@@ -249,6 +284,7 @@ KernelPtr prepare_roi_align(Prepare& p) {
                     sum += value;
                   started = true;
                 }
+              }
               to[py * width + px] = T(static_cast<A>(most ? sum : sum / samples));
             }
         }

@@ -169,26 +169,17 @@ KernelPtr prepare_tensor_scatter(Prepare& p) {
 
 // ---- NonZero, Compress: how much is picked depends on data ----
 
-// The places of elements that are not zero; nothing if they are known only at run time.
-std::optional<std::vector<int64_t>> constant_places(const regie_tensor* t) {
-  if (!t || !t->data) return std::nullopt;
-  std::vector<int64_t> places;
-  const bool known = dispatch(All(), t->elem, [&]<class T>() {
-    const T* from = static_cast<const T*>(t->data);
-    for (int64_t i = 0; i < sdk::count_of(*t); ++i)
-      if (Compute<T>(from[i]) != Compute<T>(0)) places.push_back(i);
-  });
-  return known ? std::optional(std::move(places)) : std::nullopt;
-}
-
 // How many elements of operand `i` are not zero, of the first `most`; REGIE_DIM_UNKNOWN if only the run
 // tells.
 regie_dim count_picked(const Infer& infer, uint32_t i, int64_t most) {
   int64_t picked = 0;
-  if (auto places = constant_places(infer.in(i).data)) {
-    for (int64_t place : *places) picked += place < most;
+  const regie_tensor* t = infer.in(i).data;
+  if (t && t->data && dispatch(All(), t->elem, [&]<class T>() {
+        const T* from = static_cast<const T*>(t->data);
+        const int64_t count = std::min(sdk::count_of(*t), most);
+        for (int64_t k = 0; k < count; ++k) picked += Compute<T>(from[k]) != Compute<T>(0);
+      }))
     return picked;
-  }
   const auto numbers = infer.numbers(i);
   if (!numbers) return REGIE_DIM_UNKNOWN;
   for (size_t k = 0; k < numbers->size(); ++k) picked += (*numbers)[k] != 0 && static_cast<int64_t>(k) < most;
@@ -205,19 +196,24 @@ KernelPtr prepare_non_zero(Prepare& p) {
   if (y.size() != 2 || y[0] != static_cast<int64_t>(x.size()))
     p.bad("the result has the shape " + print_shape(y));
   std::vector<int64_t> shape(x.begin(), x.end());
-  const int64_t wanted = y[1], count = sdk::count_of(p.in(0));
+  const int64_t wanted = y[1], count = sdk::count_of(p.in(0)), length = shape.empty() ? 1 : shape.back(),
+                rows = length ? count / length : 0;
   return p.dispatch(All(), p.in(0).elem, [&]<class T>() {
     return make_kernel([=](const Call& call) {
+      const T* from = call.in<T>(0);
+      auto* to = call.out<int64_t>(0);
       int64_t found = 0;
-      for (int64_t i = 0; i < count; ++i) {
-        if (Compute<T>(call.in<T>(0)[i]) == Compute<T>(0)) continue;
-        if (found < wanted) {
-          int64_t rest = i;
-          for (size_t axis = shape.size(); axis-- > 0; rest /= shape[axis])
-            call.out<int64_t>(0)[static_cast<int64_t>(axis) * wanted + found] = rest % shape[axis];
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t i = 0; i < length; ++i) {
+          if (Compute<T>(from[row * length + i]) == Compute<T>(0)) continue;
+          if (found < wanted && !shape.empty()) {
+            int64_t rest = row;
+            for (size_t axis = shape.size() - 1; axis-- > 0; rest /= shape[axis])
+              to[static_cast<int64_t>(axis) * wanted + found] = rest % shape[axis];
+            to[static_cast<int64_t>(shape.size() - 1) * wanted + found] = i;
+          }
+          ++found;
         }
-        ++found;
-      }
       if (found != wanted)
         throw sdk::Failure(REGIE_INVALID_INPUT,
                            "NonZero: the number of elements that are not zero has changed");

@@ -1,7 +1,7 @@
-// Unique and NonMaxSuppression: what they pick depends on values. The shape functions find out how much,
-// where they are given the data, by the same code that the kernels run.
+// Unique: what it picks depends on values. The shape function finds out how much, where it is given the data,
+// by the same code that the kernel runs.
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <cstring>
 #include <numeric>
 
@@ -134,156 +134,8 @@ KernelPtr prepare_unique(Prepare& p) {
   });
 }
 
-// ---- NonMaxSuppression ----
-
-struct Suppression {
-  int64_t batches, classes, boxes;
-  bool centre;  // boxes are centre and size, not corners
-  // Of the run:
-  const float *at, *scores;
-  int64_t most;  // of a class
-  float overlap;
-  std::optional<float> least_score;
-};
-
-// Sides of a box: low and high of each axis.
-struct Sides {
-  float low[2], high[2];
-  float area() const { return (high[0] - low[0]) * (high[1] - low[1]); }
-};
-
-Sides sides_of(const float* box, bool centre) {
-  Sides s{};
-  for (int axis = 0; axis < 2; ++axis) {
-    if (centre) {
-      s.low[axis] = box[axis] - box[axis + 2] / 2;
-      s.high[axis] = box[axis] + box[axis + 2] / 2;
-    } else {
-      s.low[axis] = std::min(box[axis], box[axis + 2]);
-      s.high[axis] = std::max(box[axis], box[axis + 2]);
-    }
-  }
-  return s;
-}
-
-// Is the intersection more than this part of the union?
-bool overlaps(const Sides& a, const Sides& b, float part) {
-  float both = 1;
-  for (int axis = 0; axis < 2; ++axis) {
-    const float side = std::min(a.high[axis], b.high[axis]) - std::max(a.low[axis], b.low[axis]);
-    if (!(side > 0)) return false;
-    both *= side;
-  }
-  const float whole = a.area() + b.area() - both;
-  if (!(a.area() > 0) || !(b.area() > 0) || !(whole > 0)) return false;
-  return both / whole > part;
-}
-
-// Calls f(batch, class, box) for what is kept. `work`: two places a box.
-template <class F>
-void suppress(const Suppression& s, int64_t* work, F&& f) {
-  int64_t *order = work, *kept = work + s.boxes;
-  for (int64_t b = 0; b < s.batches; ++b)
-    for (int64_t c = 0; c < s.classes; ++c) {
-      const float* score = s.scores + (b * s.classes + c) * s.boxes;
-      const float* box = s.at + b * s.boxes * 4;
-      int64_t candidates = 0, found = 0;
-      for (int64_t i = 0; i < s.boxes; ++i)
-        if (!s.least_score || score[i] > *s.least_score) order[candidates++] = i;
-      std::sort(order, order + candidates, [&](int64_t x, int64_t y) {
-        const bool x_nan = std::isnan(score[x]), y_nan = std::isnan(score[y]);
-        if (x_nan != y_nan) return y_nan;
-        return !x_nan && score[x] != score[y] ? score[x] > score[y] : x < y;
-      });
-      for (int64_t i = 0; i < candidates && found < s.most; ++i) {
-        const Sides mine = sides_of(box + order[i] * 4, s.centre);
-        const bool hidden = std::any_of(kept, kept + found, [&](int64_t k) {
-          return overlaps(mine, sides_of(box + k * 4, s.centre), s.overlap);
-        });
-        if (hidden) continue;
-        kept[found++] = order[i];
-        f(b, c, order[i]);
-      }
-    }
-}
-
-// The numbers that a run brings; absent ones have their meaning of old.
-void set_limits(Suppression* s, const regie_tensor* most, const regie_tensor* overlap,
-                const regie_tensor* score) {
-  auto number = [](const regie_tensor* t, double fallback) {
-    if (!t) return fallback;
-    const auto value = scalar_of<double>(t);
-    if (!value) throw sdk::Failure(REGIE_INVALID_INPUT, "NonMaxSuppression: a limit is no single number");
-    return *value;
-  };
-  s->most = static_cast<int64_t>(std::clamp(number(most, 0), 0.0, 1e15));
-  s->overlap = static_cast<float>(number(overlap, 0));
-  if (!(s->overlap >= 0 && s->overlap <= 1))
-    throw sdk::Failure(REGIE_INVALID_INPUT, "NonMaxSuppression: the iou_threshold is not from 0 to 1");
-  s->least_score.reset();
-  if (score) s->least_score = static_cast<float>(number(score, 0));
-}
-
-void infer_suppression(const Infer& infer) {
-  auto boxes = infer.shape(0), scores = infer.shape(1);
-  if (boxes.size() != 3 || scores.size() != 3 || !infer.agree(boxes[2], 4) ||
-      !infer.agree(boxes[0], scores[0]) || !infer.agree(boxes[1], scores[2]))
-    infer.bad("boxes " + infer.print(boxes) + " and scores " + infer.print(scores) + " do not fit");
-  auto data = [&](uint32_t i) { return infer.has(i) ? infer.in(i).data : nullptr; };
-  bool all = true;
-  for (uint32_t i = 0; i < infer.operands(); ++i) all = all && (!infer.has(i) || (data(i) && data(i)->data));
-  Shape y{REGIE_DIM_UNKNOWN, 3};
-  if (!infer.has(2)) {
-    y[0] = 0;
-  } else if (all) {
-    Suppression s{};
-    const regie_tensor &at = *data(0), &score = *data(1);
-    if (at.elem != REGIE_F32 || score.elem != REGIE_F32) infer.bad("boxes and scores must be f32");
-    s.batches = score.dims[0], s.classes = score.dims[1], s.boxes = score.dims[2];
-    s.centre = infer.attrs.integer("center_point_box", 0) != 0;
-    s.at = static_cast<const float*>(at.data), s.scores = static_cast<const float*>(score.data);
-    set_limits(&s, data(2), data(3), data(4));
-    std::vector<int64_t> work(2 * static_cast<size_t>(s.boxes));
-    y[0] = 0;
-    suppress(s, work.data(), [&](int64_t, int64_t, int64_t) { ++y[0]; });
-  }
-  infer.result(0, REGIE_I64, y);
-}
-
-KernelPtr prepare_suppression(Prepare& p) {
-  Index boxes = p.shape(0), scores = p.shape(1), y = p.out_shape(0);
-  if (boxes.size() != 3 || scores.size() != 3 || boxes[2] != 4 || boxes[0] != scores[0] ||
-      boxes[1] != scores[2] || y.size() != 2 || y[1] != 3)
-    p.bad("boxes " + print_shape(boxes) + " and scores " + print_shape(scores) + " do not fit");
-  if (p.in(0).elem != REGIE_F32 || p.in(1).elem != REGIE_F32) p.bad("boxes and scores must be f32");
-  Suppression setup{};
-  setup.batches = scores[0], setup.classes = scores[1], setup.boxes = scores[2];
-  setup.centre = p.attrs.integer("center_point_box", 0) != 0;
-  std::array<bool, 5> given{};
-  for (uint32_t i = 0; i < 5; ++i) given[i] = p.has(i);
-  p.scratch_bytes = 2 * static_cast<uint64_t>(setup.boxes) * sizeof(int64_t);
-  return make_kernel([=, wanted = y[0]](const Call& call) {
-    Suppression s = setup;
-    auto limit = [&](uint32_t i) { return given[i] ? &call.operand(i) : nullptr; };
-    set_limits(&s, limit(2), limit(3), limit(4));
-    s.at = call.in<float>(0), s.scores = call.in<float>(1);
-    int64_t found = 0;
-    auto* to = call.out<int64_t>(0);
-    suppress(s, call.scratch<int64_t>(), [&](int64_t batch, int64_t one, int64_t box) {
-      if (found++ >= wanted) return;
-      *to++ = batch;
-      *to++ = one;
-      *to++ = box;
-    });
-    if (found != wanted)
-      throw sdk::Failure(REGIE_INVALID_INPUT,
-                         "NonMaxSuppression: the number of boxes that are kept has changed");
-  });
-}
-
 constexpr Op table[] = {
     {"Unique", 0, infer_unique, prepare_unique},
-    {"NonMaxSuppression", 0, infer_suppression, prepare_suppression},
 };
 
 }  // namespace
