@@ -48,8 +48,30 @@ std::vector<char> bytes_of(const std::vector<double>& values, regie_elem elem) {
   return out;
 }
 
-// Where element i of a row-major tensor lies: the definition of NC1HWC0.
+// Which axis of a tensor in FRACTAL_NZ has its rows.
+size_t rows_axis(const std::vector<int64_t>& dims, regie_format format) {
+  return dims.size() - 2 - (format >> 24 & 0x3f);
+}
+// Where element i of a row-major tensor lies: the definitions of NC1HWC0 and FRACTAL_NZ,
+// batch·W1·H1·16·W0 + (w/W0)·H1·16·W0 + h·W0 + w%W0.
 int64_t place_of(int64_t i, const std::vector<int64_t>& dims, regie_format format) {
+  if (is_matrix(format)) {
+    const size_t rows = rows_axis(dims, format);
+    const int64_t plane = (dims[rows] + 15) / 16 * 16 * 16;
+    int64_t at = 0, step = (dims.back() + 15) / 16 * plane;
+    for (size_t d = dims.size(); d-- > 0; i /= dims[d]) {
+      const int64_t here = i % dims[d];
+      if (d + 1 == dims.size()) {
+        at += here / 16 * plane + here % 16;
+      } else if (d == rows) {
+        at += here * 16;
+      } else {
+        at += here * step;
+        step *= dims[d];
+      }
+    }
+    return at;
+  }
   if (!is_blocked(format)) return i;
   int64_t map = 1;
   for (size_t d = 2; d < dims.size(); ++d) map *= dims[d];
@@ -58,6 +80,10 @@ int64_t place_of(int64_t i, const std::vector<int64_t>& dims, regie_format forma
 }
 // How many elements lie there: channels beyond the last one fill its block up.
 int64_t laid(const std::vector<int64_t>& dims, regie_format format) {
+  if (is_matrix(format)) {
+    const int64_t rows = dims[rows_axis(dims, format)];
+    return product(dims) / rows / dims.back() * ((rows + 15) / 16 * 16) * ((dims.back() + 15) / 16 * 16);
+  }
   return is_blocked(format) ? product(dims) / dims[1] * ((dims[1] + 15) / 16 * 16) : product(dims);
 }
 // As they are to be by docs/aicore.md, zeros.

@@ -10,13 +10,16 @@
 #include <set>
 #include <sstream>
 
+#include "regie/formats.hpp"
 #include "support/pass_harness.h"
 
 namespace regie {
 namespace {
 
-constexpr std::array<regie_format, 4> kFormats{REGIE_FORMAT_ND, REGIE_FORMAT_NHWC,
-                                               REGIE_FORMAT_NC1HWC0 | 16u << 16, REGIE_FORMAT_FRACTAL_NZ};
+// Of FRACTAL_NZ two: with rows along one axis and along another they are as different as any.
+constexpr std::array<regie_format, 5> kFormats{REGIE_FORMAT_ND, REGIE_FORMAT_NHWC,
+                                               REGIE_FORMAT_NC1HWC0 | 16u << 16, sdk::matrix_format(16),
+                                               sdk::matrix_format(16, 3) | sdk::kHalfElements};
 constexpr uint32_t kEngines = 3;
 
 struct Option {
@@ -50,8 +53,8 @@ struct Problem {
       for (int o = 0; o < more; ++o) {
         Option option;
         for (size_t i = 0; i < node.operands.size(); ++i)
-          option.operands.push_back(kFormats[static_cast<size_t>(below(4))]);
-        option.result = kFormats[static_cast<size_t>(below(4))];
+          option.operands.push_back(kFormats[static_cast<size_t>(below(kFormats.size()))]);
+        option.result = kFormats[static_cast<size_t>(below(kFormats.size()))];
         option.saved = below(1000) - 200;
         const bool known = std::any_of(node.options.begin(), node.options.end(), [&](const Option& other) {
           return other.operands == option.operands && other.result == option.result;
@@ -64,8 +67,9 @@ struct Problem {
     outputs.insert(count - 1);
     for (uint32_t e = 0; e < kEngines; ++e)
       for (uint32_t v = 0; v <= nodes.size(); ++v)
-        for (uint32_t from = 0; from < 4; ++from)
-          for (uint32_t to = 0; to < 4; ++to) prices[{e, v, from, to}] = below(6) == 0 ? -1 : 1 + below(400);
+        for (uint32_t from = 0; from < kFormats.size(); ++from)
+          for (uint32_t to = 0; to < kFormats.size(); ++to)
+            prices[{e, v, from, to}] = below(6) == 0 ? -1 : 1 + below(400);
   }
 
   static uint32_t number(regie_format f) {

@@ -57,6 +57,8 @@ struct CubeProblem {
              residual_elem = REGIE_ELEM_UNKNOWN;
   // Of a convolution: blocks of 16 channels (NC1HWC0), the result together with the residual.
   bool left_blocked = false, result_blocked = false;
+  // Of a product: FRACTAL_NZ of halves, each batch for itself.
+  bool left_matrix = false, right_matrix = false, residual_matrix = false, result_matrix = false;
   int64_t batch = 1;
   // Of a product: [m, k] x [k, n], of each batch. A and B may be the same for all of it.
   int64_t m = 0, n = 0, k = 0;
@@ -87,7 +89,25 @@ struct CubeProblem {
   // The left panel goes from global memory to L1 without a stay in UB: halves that lie in blocks, or rows of
   // whole blocks.
   bool direct() const {
-    return bytes_of(left_elem) == lane() && (convolution ? left_blocked : !transposed_a && k % k0() == 0);
+    return bytes_of(left_elem) == lane() &&
+           (convolution ? left_blocked : !transposed_a && (left_matrix || k % k0() == 0));
+  }
+  // The same of a right matrix that is computed.
+  bool right_direct() const {
+    return !constant_b && !of_bytes() && bytes_of(right_elem) == 2 &&
+           (right_matrix || (transposed_b ? k : n) % 16 == 0);
+  }
+  // Elements of the result, and of the operands of a product, as they lie.
+  int64_t laid_matrix(int64_t rows, int64_t columns, bool matrix) const {
+    return matrix ? (rows + 15) / 16 * 16 * ((columns + 15) / 16 * 16) : rows * columns;
+  }
+  int64_t left_count() const {
+    return (a_batched ? batch : 1) *
+           (transposed_a ? laid_matrix(k, m, left_matrix) : laid_matrix(m, k, left_matrix));
+  }
+  int64_t right_count() const {
+    return (b_batched ? batch : 1) *
+           (transposed_b ? laid_matrix(n, k, right_matrix) : laid_matrix(k, n, right_matrix));
   }
   int64_t part_blocks() const;  // of k0, of one group
   int64_t k_blocks() const { return left_parts * part_blocks(); }

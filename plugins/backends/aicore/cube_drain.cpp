@@ -36,6 +36,14 @@ Emitter::Part Emitter::part(const Turn& turn, const Expr& c, const Expr& n, cons
     }
     x.pitch = map * one * es;
     x.row = t_.padded_rows * one;
+  } else if (p_.result_matrix) {
+    const Expr row = row_tile(turn) * t_.rows, block = first_block(turn, n, r);
+    const int64_t rows = round_up(p_.m, 16), blocks = up(p_.n, 16);
+    x.offset = (batch(turn) * (blocks * rows) + block * rows + row) * (16 * es);
+    x.run = clamp(0, t_.rows * 16 * es, Expr(rows * 16 * es) - row * (16 * es));
+    x.runs = clamp(0, t_.drained, Expr(blocks) - block);
+    x.pitch = rows * 16 * es;
+    x.row = t_.padded_rows * 16;
   } else {
     const Expr row = row_tile(turn) * t_.rows, column = first_column(n, r);
     x.offset = ((batch(turn) * p_.m + row) * p_.n + column) * es;
@@ -96,6 +104,48 @@ void Emitter::fill_up(const Turn& turn, const Expr& n, const Expr& r, const Expr
           [&](const Expr&) { b_.loop(clamp(0, 1, Expr(last + 1) - block), [&](const Expr&) { fill(); }); });
 }
 
+void Emitter::load_residual(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& out) {
+  const int64_t es = residual_es_;
+  const Expr to = out * (q() * es) + t_.ub_residual;
+  if (p_.convolution || p_.residual_matrix == p_.result_matrix) {
+    const Part from = part(turn, c, n, r, es);
+    b_.copy(ub(to), gm(residual_, from.offset), from.run, {from.runs, from.row * es, from.pitch});
+    return;
+  }
+  const int64_t blocks = up(p_.n, 16), one = 16 * es, laid = round_up(p_.m, 16);
+  const Expr row = row_tile(turn) * t_.rows, block = first_block(turn, n, r);
+  const Expr rows = clamp(0, t_.rows, Expr(p_.m) - row), columns = clamp(0, t_.drained, Expr(blocks) - block);
+  if (p_.result_matrix)  // rows, to blocks of columns
+    b_.copy(ub(to), gm(residual_, (batch(turn) * p_.m + row) * (p_.n * es) + block * one), one,
+            {rows, one, p_.n * es}, {columns, t_.padded_rows * one, one});
+  else  // blocks of columns, to rows
+    b_.copy(ub(to), gm(residual_, (batch(turn) * (blocks * laid) + block * laid + row) * one), one,
+            {rows, t_.drained * one, one}, {columns, one, laid * one});
+}
+
+void Emitter::fill_matrix(const Turn& turn, const Expr& n, const Expr& r, const Expr& result) {
+  const int64_t m = t_.padded_rows, es = es_, last = up(p_.n, 16) - 1, valid = p_.n % 16;
+  // Once where `at` has a value, which it passes in steps of `step`.
+  const auto where = [&](const Expr& at, int64_t value, int64_t step, const std::function<void()>& body) {
+    b_.loop(clamp(0, 1, at - Expr(value - step)),
+            [&](const Expr&) { b_.loop(clamp(0, 1, Expr(value + 1) - at), [&](const Expr&) { body(); }); });
+  };
+  if (valid) {
+    const Expr block = first_block(turn, n, r);
+    where(block, last, t_.drained, [&] {
+      b_.fill(ub(result + (Expr(last) - block) * (m * 16 * es) + valid * es), REGIE_TILE_F16, 0, 16 - valid,
+              {m, 16 * es});
+    });
+  }
+  if (p_.m % 16) {
+    const int64_t tile = (p_.m - 1) / t_.rows, there = p_.m - tile * t_.rows;
+    where(row_tile(turn), tile, 1, [&] {
+      b_.fill(ub(result + there * 16 * es), REGIE_TILE_F16, 0, (round_up(p_.m, 16) - p_.m) * 16,
+              {t_.drained, m * 16 * es});
+    });
+  }
+}
+
 void Emitter::round(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot,
                     const Expr& out) {
   const Epilogue& e = p_.epilogue;
@@ -103,11 +153,8 @@ void Emitter::round(const Turn& turn, const Expr& c, const Expr& n, const Expr& 
   const Part x = part(turn, c, n, r, es_);
   const bool f16 = es_ == 2;
   if (residual_ != REGIE_NONE) {
-    const int64_t es = residual_es_;
-    const Part from = part(turn, c, n, r, es);
     addend_->begin_write(out);
-    b_.copy(ub(out * (count * es) + t_.ub_residual), gm(residual_, from.offset), from.run,
-            {from.runs, from.row * es, from.pitch});
+    load_residual(turn, c, n, r, out);
     addend_->end_write(out);
   }
   const Expr from = sums_slot(slot) * sums_bytes() + r * (d * m / 16 * kSums);
@@ -121,7 +168,10 @@ void Emitter::round(const Turn& turn, const Expr& c, const Expr& n, const Expr& 
            m * (as_halves ? 32 : 64), m / 16 * kSums);
   if (factors_ != REGIE_NONE)
     by_column(REGIE_TILE_MUL, REGIE_TILE_F32, t_.ub_drain, channel * 4 + t_.ub_factors);
-  if (p_.convolution && p_.result_blocked) {
+  if (!p_.convolution && e.alpha != 1)
+    b_.binary_scalar(REGIE_TILE_MUL, REGIE_TILE_F32, ub(t_.ub_drain), ub(t_.ub_drain), scalar(e.alpha),
+                     count);
+  if (p_.result_matrix || (p_.convolution && p_.result_blocked)) {
     // Sums lie as the result does: blocks of columns, positions, 16.
     if (bias_ != REGIE_NONE)
       steps.push_back(
@@ -152,9 +202,6 @@ void Emitter::round(const Turn& turn, const Expr& c, const Expr& n, const Expr& 
       });
   } else {
     const Repeat rows{m, d * 64, 64, 0}, blocks{d, 64, m * 64, 64};
-    if (e.alpha != 1)
-      b_.binary_scalar(REGIE_TILE_MUL, REGIE_TILE_F32, ub(t_.ub_drain), ub(t_.ub_drain), scalar(e.alpha),
-                       count);
     steps.push_back([this, rows, blocks, channel](const Expr& to) {
       if (bias_ != REGIE_NONE)
         b_.binary(REGIE_TILE_ADD, REGIE_TILE_F32, ub(to), ub(t_.ub_drain), ub(channel * 4 + t_.ub_bias), 16,
@@ -193,6 +240,7 @@ void Emitter::round(const Turn& turn, const Expr& c, const Expr& n, const Expr& 
   else
     steps.back()(result);
   if (p_.result_blocked && p_.out_channels % 16) fill_up(turn, n, r, result);
+  if (p_.result_matrix) fill_matrix(turn, n, r, result);
   results_->end_write(out);
   results_->begin_read(out);
   b_.copy(gm(result_, x.offset), ub(result), x.run, {x.runs, x.pitch, x.row * es_});

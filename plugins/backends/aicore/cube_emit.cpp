@@ -86,7 +86,10 @@ void Emitter::clear() {
     zero(t_.ub_load, 2 * t_.unit_rows * t_.unit_columns * left_es_);
     cleared = true;
   }
-  if (!p_.constant_b) {
+  if (p_.right_direct()) {
+    if (p_.k % 16 || t_.parts_n * t_.turns_n * t_.columns * 16 > p_.n)
+      b_.fill(l1(t_.l1_right), REGIE_TILE_F16, 0, t_.right_bytes);
+  } else if (!p_.constant_b) {
     zero(t_.ub_right_load, 2 * t_.right_unit_rows * t_.right_unit_columns * right_es_);
     cleared = true;
   }
@@ -132,6 +135,8 @@ void Emitter::open() {
   left_ready_.emplace(b_, flags_, p_.direct() ? kLoad : kStore, kMove, t_.left_slots);
   if (p_.constant_b) {
     right_ready_.emplace(b_, flags_, kLoad, kMove, t_.resident ? 1 : 2);
+  } else if (p_.right_direct()) {
+    right_ready_.emplace(b_, flags_, kLoad, kMove, 2);
   } else {
     right_unit_.emplace(b_, flags_, kLoad, kVector, 2);
     right_panel_.emplace(b_, flags_, kVector, kStore, 2);
@@ -202,7 +207,9 @@ void Emitter::tile(const Turn& turn, const Expr& left_slot, const Expr& c, const
 void Emitter::product(const Turn& turn, const Expr& left_slot, const Expr& c, const Expr& n,
                       const Expr& slot) {
   sums_->begin_write(sums_slot(slot));
-  if (!p_.constant_b) {
+  if (p_.right_direct()) {
+    load_right_directly(turn, n, slot);
+  } else if (!p_.constant_b) {
     const bool turned = p_.transposed_b;
     right_ready_->begin_write(slot);
     const Expr base = p_.b_batched ? batch(turn) * (p_.k * p_.n * right_es_) : Expr(0);
@@ -321,8 +328,8 @@ Program cube_program(const CubeProblem& p, const CubePlan& plan, const Chip& chi
     left = static_cast<uint64_t>(p.batch * p.lanes_in() * p.height * p.width * left_es);
     result = static_cast<uint64_t>(p.batch * p.lanes_out() * p.out_height * p.out_width);
   } else {
-    left = static_cast<uint64_t>((p.a_batched ? p.batch : 1) * p.m * p.k * left_es);
-    result = static_cast<uint64_t>(p.batch * p.m * p.n);
+    left = static_cast<uint64_t>(p.left_count() * left_es);
+    result = static_cast<uint64_t>(p.batch * p.laid_matrix(p.m, p.n, p.result_matrix));
   }
   CubeBuffers g;
   g.left = b.operand(0, left);
@@ -331,7 +338,11 @@ Program cube_program(const CubeProblem& p, const CubePlan& plan, const Chip& chi
   if (e.bias_operand != REGIE_NONE)
     g.bias = b.operand(e.bias_operand, e.bias_count * static_cast<uint64_t>(p.bytes_of(p.bias_elem)));
   if (e.residual_operand != REGIE_NONE)
-    g.residual = b.operand(e.residual_operand, result * static_cast<uint64_t>(p.bytes_of(p.residual_elem)));
+    g.residual = b.operand(
+        e.residual_operand,
+        (p.convolution ? result
+                       : static_cast<uint64_t>(p.batch * p.laid_matrix(p.m, p.n, p.residual_matrix))) *
+            static_cast<uint64_t>(p.bytes_of(p.residual_elem)));
   if (e.scaled) {
     g.factors = g.right;
     g.factors_offset = right_bytes - static_cast<uint64_t>(p.result_columns() * 4);

@@ -59,6 +59,9 @@ class Emitter {
   // A left panel of halves that needs nothing done.
   void load_directly(const Turn& turn, const Expr& slot, const Expr& chunk);
 
+  // The right matrix of a tile likewise.
+  void load_right_directly(const Turn& turn, const Expr& n, const Expr& slot);
+
   // Which halves of an f32 panel (CubeProblem::left_parts): the rounded values; both, these behind each other
   // in L1; or one of them, the rest where `rest` is 1.
   struct Parts {
@@ -119,6 +122,10 @@ class Emitter {
     return (p_.groups == 1 ? Expr(0) : group(turn) * (p_.out_group / 16)) + column_tile(n) * t_.columns +
            r * t_.drained;
   }
+  // A residual that lies in another order than the result comes in blocks of 16 columns of single rows.
+  void load_residual(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& out);
+  // Of a product in FRACTAL_NZ: what fills up rows and columns is zero.
+  void fill_matrix(const Turn& turn, const Expr& n, const Expr& r, const Expr& result);
   Part part(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, int64_t es) const;
   // ub_drain, in L0C's order, with a table's number for each column.
   void by_column(uint8_t op, uint8_t type, const Expr& to, const Expr& table);

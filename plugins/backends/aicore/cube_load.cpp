@@ -38,6 +38,17 @@ void Emitter::load_left(const Turn& turn, const Expr& slot, const Expr& chunk) {
 
 void Emitter::load_directly(const Turn& turn, const Expr& slot, const Expr& chunk) {
   const Expr to = slot * t_.left_bytes + t_.l1_left;
+  if (p_.left_matrix) {  // as it lies
+    const Expr row = row_tile(turn) * t_.rows, block = chunk * t_.chunk;
+    const int64_t rows = round_up(p_.m, 16);
+    b_.copy(l1(to),
+            gm(left_, (p_.a_batched ? batch(turn) : Expr(0)) * (p_.k_blocks() * rows * kBlock) +
+                          block * (rows * kBlock) + row * kBlock),
+            clamp(0, t_.rows * kBlock, Expr(rows * kBlock) - row * kBlock),
+            {clamp(0, t_.streamed ? t_.chunk : p_.k_blocks(), Expr(p_.k_blocks()) - block), t_.rows * kBlock,
+             rows * kBlock});
+    return;
+  }
   if (!p_.convolution) {  // rows become blocks of 16 columns (32 bytes) on the way
     const Expr row = row_tile(turn) * t_.rows, block = chunk * t_.chunk;
     b_.copy(l1(to), gm(left_, left_base(turn) + row * (p_.k * p_.lane()) + block * kBlock), kBlock,
@@ -54,6 +65,35 @@ void Emitter::load_directly(const Turn& turn, const Expr& slot, const Expr& chun
     b_.copy(l1(to), gm(left_, from), t_.window * p_.width * kBlock,
             {p_.left_blocks(), t_.plane, map * kBlock});
   });
+}
+
+// A computed right matrix of halves, all of k: blocks of 16 columns (32 bytes) of its rows, in memory or on
+// the way.
+void Emitter::load_right_directly(const Turn& turn, const Expr& n, const Expr& slot) {
+  const int64_t all_rows = p_.transposed_b ? p_.n : p_.k, all_columns = p_.transposed_b ? p_.k : p_.n,
+                blocks = up(all_columns, 16), laid_rows = round_up(all_rows, 16),
+                rows = p_.transposed_b ? t_.columns * 16 : round_up(p_.k, 16);
+  const Expr block = column_tile(n) * t_.columns, first = block * 16;
+  const Expr row = p_.transposed_b ? first : Expr(0), column = p_.transposed_b ? Expr(0) : block;
+  const Expr count = p_.transposed_b ? Expr(blocks) : clamp(0, t_.columns, Expr(blocks) - block);
+  const Expr batches = p_.b_batched ? batch(turn) : Expr(0);
+  const Expr to = slot * t_.right_bytes + t_.l1_right;
+  right_ready_->begin_write(slot);
+  if (p_.right_matrix)
+    b_.copy(
+        l1(to),
+        gm(right_, batches * (blocks * laid_rows * kBlock) + column * (laid_rows * kBlock) + row * kBlock),
+        p_.transposed_b ? clamp(0, rows * kBlock, Expr(laid_rows * kBlock) - row * kBlock)
+                        : Expr(laid_rows * kBlock),
+        {count, rows * kBlock, laid_rows * kBlock});
+  else
+    b_.copy(
+        l1(to),
+        gm(right_, batches * (all_rows * all_columns * 2) + row * (all_columns * 2) + column * kBlock),
+        kBlock,
+        {p_.transposed_b ? clamp(0, rows, Expr(all_rows) - row) : Expr(all_rows), kBlock, all_columns * 2},
+        {count, rows * kBlock, kBlock});
+  right_ready_->end_write(slot);
 }
 
 void Emitter::rest_of(const Expr& half, const Expr& n, const std::function<void()>& subtract,

@@ -28,11 +28,11 @@ class Search {
         right_es_(p.bytes_of(p.right_elem)),
         bias_es_(p.bytes_of(p.bias_elem)),
         residual_es_(p.bytes_of(p.residual_elem)) {
-    const int64_t bytes =
-        p.convolution
-            ? p.batch * (p.channels * p.height * p.width * left_es_ +
-                         p.out_channels * p.out_height * p.out_width * es_)
-            : p.batch * (p.m * (p.k * left_es_ + p.n * es_) + (p.constant_b ? 0 : p.k * p.n * right_es_));
+    const int64_t bytes = p.convolution ? p.batch * (p.channels * p.height * p.width * left_es_ +
+                                                     p.out_channels * p.out_height * p.out_width * es_)
+                                        : p.left_count() * left_es_ +
+                                              p.batch * p.laid_matrix(p.m, p.n, p.result_matrix) * es_ +
+                                              (p.constant_b ? 0 : p.right_count() * right_es_);
     bytes_ = static_cast<double>(bytes);
     if (auto step = epilogue_activation(p, {})) {
       activation_ = step->op->instructions + step->op->slow * chip.hardware.slow_passes;
@@ -174,6 +174,7 @@ class Search {
       t.right_unit_columns = std::min<int64_t>(columns, 256);
       t.right_unit_rows =
           turned ? even_rows(4096, t.right_unit_columns, rows) : unit_rows(4096, t.right_unit_columns, rows);
+      if (p_.right_direct()) t.right_unit_columns = t.right_unit_rows = 16;
       t.right_bytes = round_up(rows, t.right_unit_rows) * round_up(columns, t.right_unit_columns) * 2;
       t.chunk = kb;
       t.chunks = 1;
@@ -258,7 +259,7 @@ class Search {
       if (p_.left_parts == 2) t.ub_wide = ub.take(t.unit_rows * t.unit_columns * 4);
     }
     if (p_.of_bytes()) return place_bytes(t, ub);
-    if (!p_.constant_b) {
+    if (!p_.constant_b && !p_.right_direct()) {
       t.ub_right_load = ub.take(2 * t.right_unit_rows * t.right_unit_columns * right_es_);
       t.ub_right_panel = ub.take(2 * t.right_unit_rows * t.right_unit_columns * 2);
     }
@@ -348,7 +349,9 @@ class Search {
     for (uint32_t i = 0; i < REGIE_TILE_PIPES; ++i) tile[i] = left[i] / (t.streamed ? 1 : inner);
     const double kb = d(p_.k_blocks()), m1 = d(t.padded_rows / 16), n1 = d(t.columns);
     const double parts = d(p_.right_parts()), right_memory = kb * n1 * parts * kFractal;
-    if (!p_.constant_b)
+    if (p_.right_direct())
+      tile[REGIE_TILE_LOAD] += load_start + kb * 16 * n1 * 32 / read;
+    else if (!p_.constant_b)
       add_panel(tile, n1 * 16, kb * 16, d(t.right_unit_rows * t.right_unit_columns), right_es_, read, lanes);
     else if (!t.resident)
       tile[REGIE_TILE_LOAD] += d(t.chunks) * load_start + right_memory / right_rate;
@@ -367,9 +370,9 @@ class Search {
       const auto [passes, instructions] = bytes_out();
       vector += passes * q * 4 / lanes;
       starts += instructions;
-    } else if (!p_.convolution)
-      pass(1);
-    else if (!p_.result_blocked)
+    } else if (!p_.convolution) {
+      if (!p_.result_matrix || p_.epilogue.bias_operand != REGIE_NONE) pass(1);
+    } else if (!p_.result_blocked)
       pass(p_.split_sums ? 9 : 2);
     if (p_.epilogue.bias_operand != REGIE_NONE && p_.convolution) pass(1);
     if (p_.epilogue.scaled) pass(p_.turned() && !p_.split_sums ? 2 : 1);

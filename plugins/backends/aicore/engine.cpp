@@ -4,7 +4,9 @@
 
 #include "hand_written.h"
 #include "lower.h"
+#include "matrices.h"
 #include "reformat.h"
+#include "reformat_matrices.h"
 #include "regie/c/pass.h"
 #include "regie/graph_view.hpp"
 #include "regie/part_view.hpp"
@@ -104,7 +106,9 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
     try {
       Choice c = choose(request_of(*e, graph, node, *shapes), e->host, e->verdicts);
       answer->can = 1;
-      answer->cost_ns = e->chip.ns(c.lowered.cycles);
+      // A Reshape's result lies on its operand, as on all engines of the device.
+      const bool shares = regie::sdk::sv(graph->nodes[node].op) == "Reshape";
+      answer->cost_ns = shares ? 0 : e->chip.ns(c.lowered.cycles);
       e->reason = std::move(c.reason);
     } catch (const Failure& f) {
       if (f.code != REGIE_UNSUPPORTED) throw;
@@ -140,7 +144,8 @@ uint32_t alias(regie_engine*, const regie_graph* graph, uint32_t id, uint32_t re
                                                                                    : REGIE_ALIAS_NONE;
   }
   const bool view =
-      regie::sdk::sv(n.op) == "Transpose" && result == 0 && operand == 0 && moves_nothing(graph, n);
+      result == 0 && operand == 0 &&
+      ((regie::sdk::sv(n.op) == "Transpose" && moves_nothing(graph, n)) || leaves_bytes(graph, n));
   return view ? REGIE_ALIAS_VIEW : REGIE_ALIAS_NONE;
 }
 
@@ -160,12 +165,14 @@ uint32_t formats(regie_engine* e, const regie_graph* graph, uint32_t node, const
 
 // What is rounded only where all readers round must not be widened for one that does not.
 double reformat_ns(regie_engine* e, const regie_tensor* t, regie_format from, regie_format to) {
-  if (is_half(from) && !is_half(to) && e->rounding == Rounding::kFree) return -1;
-  if (is_half(to) && e->rounding == Rounding::kNothing) return -1;
+  const bool wide = t->elem == REGIE_F32;
+  if (wide && is_half(from) && !is_half(to) && e->rounding == Rounding::kFree) return -1;
+  if (wide && is_half(to) && e->rounding == Rounding::kNothing) return -1;
   try {
-    const Reformat r =
-        plan_reformat(e->chip, {t->dims, static_cast<size_t>(t->rank)}, t->elem, from, t->elem, to);
-    return e->chip.ns(r.cycles);
+    const std::span<const int64_t> dims{t->dims, static_cast<size_t>(t->rank)};
+    if (is_matrix(from) || is_matrix(to))
+      return e->chip.ns(plan_matrix_reformat(e->chip, dims, t->elem, from, t->elem, to).cycles);
+    return e->chip.ns(plan_reformat(e->chip, dims, t->elem, from, t->elem, to).cycles);
   } catch (const std::exception&) {
     return -1;
   }

@@ -1,6 +1,6 @@
-// How tensors lie between tasks: row-major or in blocks of 16 channels (NC1HWC0), elements as their type says
-// or as halves. Halves are a format as well (regie/formats.hpp): the value stays f32 for everyone who asks
-// for its type, and only programs of this engine read and write it.
+// How tensors lie between tasks: row-major, in blocks of 16 channels (NC1HWC0) or in columns of 16
+// (FRACTAL_NZ), elements as their type says or as halves. Halves are a format as well (regie/formats.hpp):
+// the value stays f32 for everyone who asks for its type, and only programs of this engine read and write it.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,16 @@ constexpr regie_format kHalfFormat = regie::sdk::kHalfElements;
 
 inline bool is_half(regie_format f) { return regie::sdk::half_elements(f); }
 inline bool is_blocked(regie_format f) { return (f & ~kHalfFormat) == kBlockedFormat; }
+// In columns of 16 elements, the order of the cube: halves only, with any axis for rows (regie/formats.hpp).
+inline bool is_matrix(regie_format f) {
+  return regie::sdk::is_matrix_format(f) && regie::sdk::columns_of(f) == kC0 && is_half(f);
+}
+constexpr regie_format matrix_format(int32_t rows_from_end) {
+  return regie::sdk::matrix_format(kC0, rows_from_end) | kHalfFormat;
+}
 inline bool is_known_format(regie_format f) {
   const regie_format order = f & ~kHalfFormat;
-  return order == REGIE_FORMAT_ND || order == kBlockedFormat || f == REGIE_FORMAT_NCHW;
+  return order == REGIE_FORMAT_ND || order == kBlockedFormat || f == REGIE_FORMAT_NCHW || is_matrix(f);
 }
 // Are there channels to lie in blocks, and positions?
 inline bool blocks_fit(std::span<const int64_t> dims) {
@@ -33,12 +40,31 @@ inline int64_t lanes_of(int64_t channels) { return (channels + kC0 - 1) / kC0 * 
 inline bool has_padding(regie_format f, int64_t channels) { return is_blocked(f) && channels % kC0 != 0; }
 // Elements of a tensor as it lies.
 inline int64_t laid_count(std::span<const int64_t> dims, regie_format f) {
+  const auto rank = static_cast<int32_t>(dims.size()), rows = regie::sdk::rows_axis_of(f, rank);
   int64_t n = 1;
-  for (size_t d = 0; d < dims.size(); ++d) n *= d == 1 && is_blocked(f) ? lanes_of(dims[d]) : dims[d];
+  for (int32_t d = 0; d < rank; ++d) {
+    const int64_t size = dims[static_cast<size_t>(d)];
+    const bool filled = is_matrix(f) ? d == rows || d == rank - 1 : is_blocked(f) && d == 1;
+    n *= filled ? lanes_of(size) : size;
+  }
   return n;
 }
+// A tensor in FRACTAL_NZ: `outer` x `inner` matrices, the rows' axis between them.
+struct Matrices {
+  int64_t outer = 1, rows = 1, inner = 1, columns = 1;
+  Matrices() = default;
+  Matrices(std::span<const int64_t> dims, regie_format f);
+  int64_t count() const { return outer * inner; }
+  int64_t blocks() const { return lanes_of(columns) / kC0; }
+  int64_t laid_rows() const { return lanes_of(rows); }
+};
+// Of the axes before the last the last one of more than one element: the rows that it is worth to lie so for.
+// 0: there is none.
+int32_t rows_from_end(std::span<const int64_t> dims);
 // Families of programs that read or write blocks.
 bool takes_blocks(std::string_view op);
+// The same of FRACTAL_NZ.
+bool takes_matrices(std::string_view op);
 
 // What is rounded to halves between tasks.
 enum class Rounding {

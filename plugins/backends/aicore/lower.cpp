@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "matrices.h"
 #include "regie/graph_view.hpp"
 
 namespace aicore {
@@ -37,6 +38,7 @@ constexpr Family kFamilies[] = {
     {"ReduceMin", lower_rows},
     {"ReduceSum", lower_rows},
     {"regie.Reformat", lower_reformat},
+    {"Reshape", lower_reshape},
     {"Resize", lower_resize},
     {"Slice", lower_blocks},
     {"Softmax", lower_rows},
@@ -60,12 +62,14 @@ void check_formats(const Request& r) {
     if (!is_known_format(f)) refuse(std::string(what) + " lies in a format of another engine");
     if (is_blocked(f) && !blocks_fit({t.dims, static_cast<size_t>(t.rank)}))
       refuse(std::string(what) + " has no blocks of channels");
+    if (is_matrix(f) && (t.rank < 2 || regie::sdk::rows_axis_of(f, t.rank) < 0))
+      refuse(std::string(what) + " has no rows and columns");
   };
   for (size_t i = 0; i < r.operand_formats.size(); ++i)
     if (r.operand(i)) check(*r.operand(i), r.operand_format(i), "an operand");
   for (size_t i = 0; i < r.result_formats.size(); ++i)
     if (r.results[i].elem != REGIE_ELEM_UNKNOWN) check(r.results[i], r.result_format(i), "a result");
-  if (!any_blocked(r) || takes_blocks(r.op)) return;
+  if ((!any_blocked(r) || takes_blocks(r.op)) && (!any_matrix(r) || takes_matrices(r.op))) return;
   refuse("its programs are for row-major tensors");
 }
 
@@ -75,7 +79,7 @@ void check_formats(const Request& r) {
 void check_request(const Request& r) {
   if (regie::sdk::is_control_flow(r.node)) refuse("control flow is the host's");
   // Lists that only say what is to be done may be empty: no program reads them.
-  const size_t tensors = r.op == "Resize" ? 1 : r.operands.size();
+  const size_t tensors = r.op == "Resize" || r.op == "Reshape" ? 1 : r.operands.size();
   for (auto list : {r.operands.first(std::min(tensors, r.operands.size())), r.results})
     for (const regie_tensor& t : list) {
       if (t.elem == REGIE_ELEM_UNKNOWN) continue;

@@ -74,6 +74,7 @@ Lowered lower_bytes(const Request& r);  // products and convolutions of bytes
 Lowered lower_elementwise(const Request& r);
 Lowered lower_batch_normalization(const Request& r);
 Lowered lower_move(const Request& r);    // Transpose and Expand, by rows
+Lowered lower_copy(const Request& r);    // of operand and result of one shape
 Lowered lower_blocks(const Request& r);  // Concat, Split, Slice
 Lowered lower_pooling(const Request& r);
 Lowered lower_resize(const Request& r);

@@ -4,6 +4,7 @@
 
 #include "channel.h"
 #include "lower.h"
+#include "matrices.h"
 #include "regie/graph_view.hpp"
 
 namespace aicore {
@@ -124,7 +125,9 @@ std::vector<int64_t> constant(const Request& r, uint32_t operand, const char* wh
   return *list;
 }
 
-Rectangle slice(const Request& r, const regie_tensor& x, const regie_tensor& y) {
+// `model_rank`: of the tensors as the operator sees them, where they are seen as blocks of channels instead
+// (matrices.h): its last axis is that of channels then. Else 0.
+Rectangle slice(const Request& r, const regie_tensor& x, const regie_tensor& y, int32_t model_rank) {
   if (r.node.operand_count < 3) refuse("a slice without its bounds");
   const std::vector<int64_t> starts = constant(r, 1, "starts");
   std::vector<int64_t> axes, steps;
@@ -142,12 +145,15 @@ Rectangle slice(const Request& r, const regie_tensor& x, const regie_tensor& y) 
   const bool blocked = is_blocked(r.operand_format(0));
   if (cut_axis > 1 && blocked) refuse("an axis inside of blocks of channels");
   Rectangle out;
+  if (cut_axis < 0 && model_rank) refuse("it cuts nothing");
   if (cut_axis < 0) {
     out.width = out.from_pitch = out.to_pitch = product(x, 0, x.rank, blocked);
     return out;
   }
   for (size_t i = 0; i < starts.size(); ++i) {
-    const int64_t axis = axes[i] < 0 ? axes[i] + x.rank : axes[i];
+    const int32_t rank = model_rank ? model_rank : x.rank;
+    int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
+    if (model_rank) axis = axis == rank - 1 ? 1 : -1;
     if (axis != cut_axis) continue;
     int64_t start = starts[i] < 0 ? starts[i] + x.dims[axis] : starts[i];
     start = std::clamp<int64_t>(start, 0, x.dims[axis]);
@@ -164,9 +170,7 @@ Rectangle slice(const Request& r, const regie_tensor& x, const regie_tensor& y) 
   return out;
 }
 
-}  // namespace
-
-Lowered lower_blocks(const Request& r) {
+Lowered lower_laid(const Request& r, int32_t model_rank) {
   const regie_tensor& y = r.results[0];
   const regie_elem elem = r.need(0).elem;
   if (!is_float(elem) && !is_byte(elem)) refuse("elements other than f32, f16 and bytes");
@@ -184,12 +188,14 @@ Lowered lower_blocks(const Request& r) {
   std::vector<Rectangle> all;
   if (r.op == "Slice") {
     if (r.need(0).rank != y.rank || y.rank == 0) refuse("operand and result have different ranks");
-    all.push_back(slice(r, r.need(0), y));
+    all.push_back(slice(r, r.need(0), y, model_rank));
   } else {
     const bool joins = r.op == "Concat";
     const regie_tensor& whole = joins ? y : r.need(0);
     if (whole.rank == 0) refuse("a scalar has no axis");
-    const int32_t axis = axis_of(r, whole.rank, 0);
+    int32_t axis = axis_of(r, model_rank ? model_rank : whole.rank, 0);
+    if (model_rank && axis != model_rank - 1) refuse("an axis that is not the last, of columns of 16");
+    if (model_rank) axis = 1;
     if (blocked && axis > 1) refuse("an axis inside of blocks of channels");
     const int64_t rows = product(whole, 0, axis, blocked), pitch = product(whole, axis, whole.rank, blocked);
     int64_t at = 0;
@@ -229,6 +235,16 @@ Lowered lower_blocks(const Request& r) {
     w.program = write(all, chip, es, operand_bytes, result_bytes);
     return w;
   };
+  return out;
+}
+
+}  // namespace
+
+Lowered lower_blocks(const Request& r) {
+  if (!any_matrix(r)) return lower_laid(r, 0);
+  const std::shared_ptr<Seen> seen = seen_as_blocks(r, true);
+  Lowered out = lower_laid(*seen->request, r.need(0).rank);
+  out.write = [seen, write = std::move(out.write)] { return write(); };
   return out;
 }
 

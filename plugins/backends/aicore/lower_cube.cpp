@@ -4,6 +4,7 @@
 
 #include "cube_factors.h"
 #include "lower.h"
+#include "matrices.h"
 
 namespace aicore {
 
@@ -21,6 +22,10 @@ std::vector<int64_t> key_of(const CubeProblem& p) {
                            p.bytes_of(p.residual_elem),
                            p.left_blocked,
                            p.result_blocked,
+                           p.left_matrix,
+                           p.right_matrix,
+                           p.residual_matrix,
+                           p.result_matrix,
                            p.batch,
                            p.m,
                            p.n,
@@ -95,7 +100,7 @@ Lowered finish(const Request& r, CubeProblem p, std::string name, const regie_te
       right_bytes = packed.bytes.size();
       w.weights.push_back(std::move(packed));
     } else {
-      right_bytes = static_cast<uint64_t>((p.b_batched ? p.batch : 1) * p.k * p.n * p.bytes_of(p.right_elem));
+      right_bytes = static_cast<uint64_t>(p.right_count() * p.bytes_of(p.right_elem));
     }
     w.program = cube_program(p, plan, chip, right_bytes);
     return w;
@@ -105,6 +110,38 @@ Lowered finish(const Request& r, CubeProblem p, std::string name, const regie_te
 
 int64_t product(std::span<const int64_t> dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
+}
+
+// Which tensors of a product lie in FRACTAL_NZ, and the format of those with the result's rows; row-major if
+// there is none.
+regie_format take_matrices(const Request& r, CubeProblem& p) {
+  p.left_matrix = is_matrix(r.operand_format(0));
+  p.right_matrix = is_matrix(r.operand_format(1));
+  p.result_matrix = is_matrix(r.result_format(0));
+  regie_format rows = kPlainFormat;
+  for (regie_format f : {r.operand_format(0), r.result_format(0), r.operand_format(2), r.operand_format(3)}) {
+    if (!is_matrix(f)) continue;
+    if (rows != kPlainFormat && rows != f) refuse("operands and results in different formats");
+    rows = f;
+  }
+  if (p.right_matrix && (r.need(1).data || r.operand_format(1) != matrix_format(2)))
+    refuse("a right matrix with rows along another axis");
+  if (rows != kPlainFormat && p.transposed_a) refuse("a left matrix that is transposed, in columns of 16");
+  return rows;
+}
+// One right matrix for all: the rows may be along any axis of the left one, whose others are batches then.
+void take_batches(const Request& r, regie_format rows, CubeProblem& p) {
+  if (rows == kPlainFormat) {
+    p.m *= p.batch;
+    p.batch = 1;
+    return;
+  }
+  const Matrices m(regie::sdk::dims_of(r.results[0]), rows);
+  const bool plain = !p.left_matrix || !p.result_matrix || r.operand(2) || r.operand(3);
+  if (plain && m.inner != 1) refuse("rows along an axis with others within it, and some that lie row-major");
+  p.batch = m.count();
+  p.m = m.rows;
+  p.a_batched = p.batch > 1;
 }
 
 }  // namespace
@@ -229,15 +266,16 @@ Lowered lower_product(const Request& r) {
   const int64_t batch_a = product({a.dims, static_cast<size_t>(a.rank - 2)}),
                 batch_b = product({b.dims, static_cast<size_t>(b.rank - 2)});
   p.batch = product(regie::sdk::dims_of(y)) / (p.m * p.n);
+  const regie_format rows = take_matrices(r, p);
   if (batch_b == 1) {
     if (p.batch != batch_a) refuse("the batch dimensions do not fit");
     if (p.transposed_a) {
       p.a_batched = p.batch > 1;
     } else {
-      p.m *= p.batch;
-      p.batch = 1;
+      take_batches(r, rows, p);
     }
   } else {
+    if (rows != kPlainFormat && rows != matrix_format(2)) refuse("rows along an axis of batches");
     const bool same =
         batch_a == batch_b && a.rank == b.rank && std::equal(a.dims, a.dims + a.rank - 2, b.dims);
     if (p.batch != batch_b || (batch_a != 1 && !same))
@@ -268,6 +306,15 @@ Lowered lower_product(const Request& r) {
   if (c && !(r.op == "Gemm" && beta == 0)) addend(*c, 2);
   if (residual) addend(*residual, 3);
   read_activation(r.attrs, e);
+  if (e.residual_operand != REGIE_NONE) {
+    p.residual_matrix = is_matrix(r.operand_format(e.residual_operand));
+    if (p.result_matrix && !p.residual_matrix && p.n % 16)
+      refuse("an addend whose rows are no whole blocks, of columns of 16");
+  } else {
+    p.residual_matrix = false;
+  }
+  if (e.bias_operand != REGIE_NONE && is_matrix(r.operand_format(e.bias_operand)))
+    refuse("a bias in columns of 16");
   return finish(r, p, "matmul", b);
 }
 

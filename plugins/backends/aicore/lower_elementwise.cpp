@@ -7,6 +7,7 @@
 
 #include "elementwise.h"
 #include "half.h"
+#include "matrices.h"
 #include "transpose.h"
 
 namespace aicore {
@@ -138,6 +139,12 @@ std::string in_blocks(const regie_tensor& t) {
 }  // namespace
 
 Lowered lower_elementwise(const Request& r) {
+  if (any_matrix(r)) {
+    const std::shared_ptr<Seen> seen = seen_as_blocks(r, false);
+    Lowered out = lower_elementwise(*seen->request);
+    out.write = [seen, write = std::move(out.write)] { return write(); };
+    return out;
+  }
   if (r.results.size() > 8 || r.operands.size() > 24) refuse("it has too many operands and results");
   Code code = compile_elementwise(r);
   // Constants of the result's shape are stored as the program walks.
@@ -248,10 +255,28 @@ Lowered turned_over(const Request& r, Transposition plan) {
 }
 }  // namespace
 
+namespace {
+Lowered copied(const Request& r, Shape s) {
+  Code code;
+  Step step;
+  step.vector.op = find_vector_op("Identity");
+  step.vector.in.resize(1);
+  step.in = {{Location::kOperand, 0, 0}};
+  step.out = {Location::kResult, 0, 0};
+  code.steps.push_back(std::move(step));
+  code.operands = {0};
+  code.quick = 1;
+  return lowered(r, std::move(code), std::move(s));
+}
+}  // namespace
+
+Lowered lower_copy(const Request& r) { return copied(r, merge(r)); }
+
 Lowered lower_move(const Request& r) {
   const regie_tensor &x = r.need(0), &y = r.results[0];
   if ((!is_float(x.elem) && !is_byte(x.elem)) || x.elem != y.elem)
     refuse("elements other than f32, f16 and bytes");
+  if (any_matrix(r)) return lower_reshape(r);
   Shape s;
   if (r.op == "Transpose") {
     std::vector<int64_t> order;
@@ -280,16 +305,7 @@ Lowered lower_move(const Request& r) {
     one.operands = r.operands.first(1);
     s = merge(one);
   }
-  Code code;
-  Step step;
-  step.vector.op = find_vector_op("Identity");
-  step.vector.in.resize(1);
-  step.in = {{Location::kOperand, 0, 0}};
-  step.out = {Location::kResult, 0, 0};
-  code.steps.push_back(std::move(step));
-  code.operands = {0};
-  code.quick = 1;
-  return lowered(r, std::move(code), std::move(s));
+  return copied(r, std::move(s));
 }
 
 }  // namespace aicore

@@ -7,6 +7,7 @@
 #include "channel.h"
 #include "lower.h"
 #include "rows.h"
+#include "shares.h"
 #include "regie/graph_view.hpp"
 
 namespace aicore {
@@ -51,6 +52,13 @@ RowsCut cut_rows(const Rows& p, const Chip& chip) {
       std::max<int64_t>(rows, std::min<int64_t>(share, std::max<int64_t>(1, 2048 / c.pitch))), 1024);
   while (rows > 1 && place(p, rows, c.pitch).used > chip.sizes.ub) rows = rows / 2;
   c.rows = rows;
+  if (p.any_matrix()) {  // tiles that no matrix ends in
+    while (p.laid_plane() % c.rows) --c.rows;
+    c.shares = spread({p.rows / p.plane, p.laid_plane() / c.rows}, chip.cores);
+    c.parts = cores_of(c.shares);
+    c.turns = static_cast<int64_t>(turns_of(c.shares));
+    return c;
+  }
   const int64_t tiles = up(p.rows, rows);
   c.turns = up(tiles, chip.cores);
   c.parts = up(tiles, c.turns);
@@ -104,14 +112,25 @@ void emit_rows(const Rows& p, const RowsCut& c, Builder& b, const RowsBuffers& g
     if (scale_s == 2 && p.bias != REGIE_NONE)
       b.cast(REGIE_TILE_F16, REGIE_TILE_F32, REGIE_TILE_RINT, ub(x.bias), ub(x.narrow + c.pitch * 2), w);
   }
+  if (p.out_matrix && !p.in_matrix && p.plane % 16) {  // rows that are not there are computed all the same
+    b.fill(ub(x.load), REGIE_TILE_F32, scalar(0), 2 * e * s / 4);
+    hand_over(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_LOAD);
+  }
   Channel loaded(b, flags, REGIE_TILE_LOAD, REGIE_TILE_VECTOR, 2),
       results(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_STORE, 2);
   const Expr part = c.parts == 1 ? Expr(0) : b.core();
-  auto tile = [&](const Expr& i, const Expr& slot) {
-    const Expr row = (part * c.turns + i) * c.rows, n = clamp(0, c.rows, Expr(p.rows) - row);
+  // Of tensors in FRACTAL_NZ `row` is one of its matrix, and all rows of a tile are computed.
+  const int64_t laid = p.laid_plane(), image = laid * c.pitch;
+  auto tile = [&](const Expr& matrix, const Expr& index, const Expr& slot) {
+    const Expr row = index * c.rows, valid = clamp(0, c.rows, Expr(p.any_matrix() ? p.plane : p.rows) - row);
+    const Expr n = p.any_matrix() ? Expr(c.rows) : valid, all = matrix * p.plane + row;
     const int64_t pitch = c.pitch * 4;
     loaded.begin_write(slot);
-    b.copy(ub(slot * (e * s) + x.load), gm(in, row * (w * s)), w * s, {n, c.pitch * s, w * s});
+    if (p.in_matrix)
+      b.copy(ub(slot * (e * s) + x.load), gm(in, matrix * (image * s) + row * (16 * s)), 16 * s,
+             {c.rows, c.pitch * s, 16 * s}, {c.pitch / 16, 16 * s, laid * 16 * s});
+    else
+      b.copy(ub(slot * (e * s) + x.load), gm(in, all * (w * s)), w * s, {valid, c.pitch * s, w * s});
     loaded.end_write(slot);
     loaded.begin_read(slot);
     Expr v = slot * (e * s) + x.load;
@@ -172,19 +191,40 @@ void emit_rows(const Rows& p, const RowsCut& c, Builder& b, const RowsBuffers& g
       else
         b.cast(f32, REGIE_TILE_F16, REGIE_TILE_RINT, ub(narrow), ub(result), w, {n, c.pitch * 2, pitch});
     }
+    if (p.out_matrix) {  // what fills up columns and rows is zero
+      const auto zero = [&](int64_t at, int64_t elements, int64_t count) {
+        b.fill(ub(narrow + at * out_s), REGIE_TILE_F16, 0, elements, {count, c.pitch * out_s});
+      };
+      if (w % 16) zero(w, 16 - w % 16, c.rows);
+      const int64_t last = p.plane / c.rows, there = p.plane % c.rows;  // tile that the matrix ends in
+      if (there)
+        b.loop(clamp(0, 1, index - Expr(last - 1)), [&](const Expr&) {
+          b.loop(clamp(0, 1, Expr(last + 1) - index),
+                 [&](const Expr&) { zero(there * c.pitch, c.pitch, c.rows - there); });
+        });
+      const int64_t first = last + (there != 0);  // of the tiles beyond it
+      if (first * c.rows < laid)
+        b.loop(clamp(0, 1, index - Expr(first - 1)), [&](const Expr&) { zero(0, c.pitch, c.rows); });
+    }
     loaded.end_read(slot);
     results.end_write(slot);
     results.begin_read(slot);
     if (p.reduces())
       b.copy(gm(out, row * out_s), ub(narrow), n * out_s);
+    else if (p.out_matrix)
+      b.copy(gm(out, matrix * (image * out_s) + row * (16 * out_s)), ub(narrow), 16 * out_s,
+             {c.rows, 16 * out_s, c.pitch * out_s}, {c.pitch / 16, laid * 16 * out_s, 16 * out_s});
     else
-      b.copy(gm(out, row * (w * out_s)), ub(narrow), w * out_s, {n, w * out_s, c.pitch * out_s});
+      b.copy(gm(out, all * (w * out_s)), ub(narrow), w * out_s, {valid, w * out_s, c.pitch * out_s});
     results.end_read(slot);
   };
-  if (c.turns == 1)
-    tile(0, 0);
+  if (p.any_matrix())
+    emit_shares(b, c.shares, {p.rows / p.plane, laid / c.rows}, 1,
+                [&](const std::vector<Expr>& at, const Expr& slot) { tile(at[0], at[1], slot); });
+  else if (c.turns == 1)
+    tile(0, part * c.turns, 0);
   else
-    b.loop(c.turns, [&](const Expr& i) { tile(i, i % 2); });
+    b.loop(c.turns, [&](const Expr& i) { tile(0, part * c.turns + i, i % 2); });
   loaded.close();
   results.close();
 }
@@ -195,11 +235,15 @@ Program write(const Rows& p, const RowsCut& c, const Chip& chip) {
   Builder b(static_cast<uint32_t>(c.parts), chip.sizes);
   const int64_t s = size_of(p.elem), w = p.width;
   RowsBuffers g;
-  g.in = b.operand(0, static_cast<uint64_t>(p.rows * w * s));
+  const auto laid = [&](bool matrix) {
+    return matrix ? p.rows / p.plane * p.laid_plane() * c.pitch : p.rows * w;
+  };
+  g.in = b.operand(0, static_cast<uint64_t>(laid(p.in_matrix) * s));
   const auto scale_bytes = static_cast<uint64_t>(w * p.bytes_of(p.scale_elem));
   if (p.scale != REGIE_NONE) g.scale = b.operand(p.scale, scale_bytes);
   if (p.bias != REGIE_NONE) g.bias = b.operand(p.bias, scale_bytes);
-  g.out = b.result(0, static_cast<uint64_t>(p.rows * (p.reduces() ? 1 : w) * p.bytes_of(p.out_elem)));
+  g.out = b.result(
+      0, static_cast<uint64_t>((p.reduces() ? p.rows : laid(p.out_matrix)) * p.bytes_of(p.out_elem)));
   emit_rows(p, c, b, g);
   return b.finish();
 }
@@ -225,6 +269,21 @@ int64_t first_axis(const Request& r, const regie_tensor& x) {
       refuse("it reduces axes that are not the last");
   }
   return first;
+}
+
+// Soft-max and layer normalisation of tensors in FRACTAL_NZ, along their columns.
+void take_matrices(const Request& r, Rows& p) {
+  p.in_matrix = is_matrix(r.operand_format(0));
+  p.out_matrix = is_matrix(r.result_format(0));
+  if (!p.any_matrix()) return;
+  const regie_tensor& x = r.need(0);
+  const regie_format f = p.in_matrix ? r.operand_format(0) : r.result_format(0);
+  if (p.in_matrix && p.out_matrix && r.result_format(0) != f)
+    refuse("operand and result in different formats");
+  const Matrices m(regie::sdk::dims_of(x), f);
+  if (p.width != m.columns) refuse("other axes than that of the columns");
+  if (m.inner != 1) refuse("rows along an axis with others within it");
+  p.plane = m.rows;
 }
 
 }  // namespace
@@ -268,6 +327,7 @@ Lowered lower_rows(const Request& r) {
                                   : RowsKind::kMin;
     split(p, x, first_axis(r, x));
   }
+  take_matrices(r, p);
   const RowsCut c = cut_rows(p, r.chip);
   Lowered out;
   out.name = "vector " + std::string(op);

@@ -4,6 +4,8 @@
 
 #include "channel.h"
 #include "lower.h"
+#include "matrices.h"
+#include "reformat_matrices.h"
 
 namespace aicore {
 
@@ -51,7 +53,8 @@ double cycles_of(const Reformat& r, const Chip& chip) {
 
 Reformat plan_reformat(const Chip& chip, std::span<const int64_t> dims, regie_elem from_elem,
                        regie_format from, regie_elem to_elem, regie_format to) {
-  if (!is_known_format(from) || !is_known_format(to)) refuse("a format of another engine");
+  if (!is_known_format(from) || !is_known_format(to) || is_matrix(from) || is_matrix(to))
+    refuse("a format of another engine");
   if (!is_float(from_elem) || !is_float(to_elem)) refuse("elements other than f32 and f16");
   if ((is_blocked(from) || is_blocked(to)) && !blocks_fit(dims))
     refuse("a tensor that has no blocks of channels");
@@ -194,6 +197,7 @@ Program reformat_program(const Reformat& r, const Chip& chip) {
 }
 
 Lowered lower_reformat(const Request& r) {
+  if (any_matrix(r)) return lower_matrix_reformat(r);
   const regie_tensor &x = r.need(0), &y = r.results[0];
   const Reformat plan = plan_reformat(r.chip, {x.dims, static_cast<size_t>(x.rank)}, x.elem,
                                       r.operand_format(0), y.elem, r.result_format(0));

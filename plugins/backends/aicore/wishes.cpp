@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "matrices.h"
 #include "quantised.h"
 #include "regie/graph_view.hpp"
 
@@ -19,7 +20,7 @@ bool is_product(std::string_view op) {  // or a convolution: what the cube multi
 bool is_window(std::string_view op) { return op == "MaxPool" || op == "AveragePool"; }
 bool is_move(std::string_view op) {
   return op == "Concat" || op == "Split" || op == "Slice" || op == "Transpose" || op == "Expand" ||
-         op == "Resize";
+         op == "Resize" || op == "Reshape";
 }
 
 class Lister {
@@ -33,7 +34,10 @@ class Lister {
     if (op == "regie.Reformat" || r_.results.empty() || r_.results[0].elem == REGIE_ELEM_UNKNOWN) return {};
     base_ = quickest_ ? quickest_ : cycles({}, {});
     if (!base_) return {};
-    if (op == "Conv" || op == "regie.FusedConv")
+    if (op == "Reshape" || op == "Transpose") views();
+    if (op == "Reshape")
+      return std::move(wishes_);
+    else if (op == "Conv" || op == "regie.FusedConv")
       convolution();
     else if (op == "ConvTranspose")
       transposed_convolution();
@@ -47,7 +51,9 @@ class Lister {
       rows();
     else if (is_move(op))
       move();
-    else if (op != "regie.Attention")
+    else if (op == "regie.Attention")
+      attention();
+    else
       elementwise();
     return std::move(wishes_);
   }
@@ -94,7 +100,8 @@ class Lister {
       const regie_node& n = r_.graph->nodes[u.node];
       if (n.engine != r_.node.engine) continue;
       const std::string_view op = regie::sdk::sv(n.op);
-      if (u.operand < 2 && is_product(op)) return true;
+      if (u.operand < (op == "regie.Attention" ? 3 : 2) && (is_product(op) || op == "regie.Attention"))
+        return true;
       if (u.operand == 0 && is_window(op)) return true;
       if (!is_move(op) || depth == 4) continue;
       for (uint32_t out : regie::sdk::results_of(n))
@@ -114,7 +121,24 @@ class Lister {
     return out;
   }
 
-  void offer(std::vector<regie_format> operands, std::vector<regie_format> results) {
+  // In columns of 16, with rows along this axis: halves that take no more bytes than the type does.
+  static bool fits(const regie_tensor& t, int32_t rows) {
+    const std::span<const int64_t> dims{t.dims, static_cast<size_t>(std::max(t.rank, 0))};
+    return is_float(t.elem) && !t.data && rows >= 2 && t.rank >= rows &&
+           laid_count(dims, matrix_format(rows)) * 2 <= regie::sdk::count_of(t) * size_of(t.elem);
+  }
+  static int32_t rows_of(const regie_tensor& t) {
+    return rows_from_end({t.dims, static_cast<size_t>(std::max(t.rank, 0))});
+  }
+  // As `formats` without blocks, and in columns of 16 where rows lie along axis `rows` from the end.
+  std::vector<regie_format> in_columns(const regie_tensor* t, bool halves, int32_t rows) const {
+    std::vector<regie_format> out = formats(t, halves, false);
+    if (t && (halves || t->elem == REGIE_F16) && fits(*t, rows)) out.push_back(matrix_format(rows));
+    return out;
+  }
+
+  // `nothing`: it is not computed at all, as the result lies on what it is made of.
+  void offer(std::vector<regie_format> operands, std::vector<regie_format> results, bool nothing = false) {
     auto plain = [](regie_format f) { return f == kPlainFormat; };
     operands.resize(r_.operands.size(), kPlainFormat);
     results.resize(r_.results.size(), kPlainFormat);
@@ -124,7 +148,7 @@ class Lister {
     const auto found = cycles(operands, results);
     if (!found) return;
     ++options_;
-    double saved = r_.chip.ns(*base_) - r_.chip.ns(*found);
+    double saved = nothing ? r_.chip.ns(*base_) : r_.chip.ns(*base_) - r_.chip.ns(*found);
     for (bool is_result : {false, true}) {
       const auto& list = is_result ? results : operands;
       for (uint32_t i = 0; i < list.size(); ++i)
@@ -165,19 +189,21 @@ class Lister {
     std::vector<size_t> added;
     for (size_t i : {size_t{2}, size_t{3}})
       if (const regie_tensor* t = r_.operand(i);
-          t && !t->data && t->elem == REGIE_F32 && rounds_operand(i) &&
+          t && !t->data && (t->elem == REGIE_F16 || (t->elem == REGIE_F32 && rounds_operand(i))) &&
           regie::sdk::count_of(*t) == regie::sdk::count_of(r_.results[0]))
         added.push_back(i);
-    for (regie_format a : formats(r_.operand(0), free_, false))
-      for (regie_format b : formats(r_.operand(1), free_, false))
-        for (regie_format y : formats(&r_.results[0], rounds_result(0), false))
-          for (bool half : {false, true}) {
-            if (half && added.empty()) continue;
+    const int32_t rows = rows_of(r_.results[0]);
+    std::vector<regie_format> addends{kPlainFormat};
+    if (!added.empty() && r_.need(added.front()).elem == REGIE_F32) addends.push_back(kHalfFormat);
+    if (!added.empty() && fits(r_.need(added.front()), rows)) addends.push_back(matrix_format(rows));
+    for (regie_format a : in_columns(r_.operand(0), free_, rows))
+      for (regie_format b : in_columns(r_.operand(1), free_, 2))
+        for (regie_format y : in_columns(&r_.results[0], rounds_result(0), rows))
+          for (regie_format c : addends) {
             std::vector<regie_format> operands(r_.operands.size(), kPlainFormat);
             operands[0] = a;
             operands[1] = b;
-            if (half)
-              for (size_t i : added) operands[i] = kHalfFormat;
+            for (size_t i : added) operands[i] = c;
             offer(operands, {y});
           }
   }
@@ -195,8 +221,43 @@ class Lister {
   }
 
   void rows() {
-    for (regie_format x : formats(r_.operand(0), rounds_operand(0), false))
-      for (regie_format y : formats(&r_.results[0], rounds_result(0), false)) offer({x}, {y});
+    const int32_t rows = rows_of(r_.results[0]);
+    for (regie_format x : in_columns(r_.operand(0), rounds_operand(0), rows))
+      for (regie_format y : in_columns(&r_.results[0], rounds_result(0), rows)) offer({x}, {y});
+  }
+
+  // Queries, keys and values are the cube's, and lie alike.
+  void attention() {
+    const std::vector<regie_format> kinds{kPlainFormat, kHalfFormat, matrix_format(2)};
+    auto may = [&](const regie_tensor& t, regie_format f, bool halves) {
+      const std::vector<regie_format> all = in_columns(&t, halves, 2);
+      return std::find(all.begin(), all.end(), f) != all.end();
+    };
+    for (regie_format x : kinds) {
+      bool all = true;
+      for (size_t i = 0; i < 3; ++i) all = all && may(r_.need(i), x, free_);
+      for (regie_format y : kinds)
+        if (all && may(r_.results[0], y, rounds_result(0))) offer({x, x, x}, {y});
+    }
+  }
+
+  // Where the bytes stay, whichever axis has the rows on either side.
+  void views() {
+    const regie_tensor &x = r_.need(0), &y = r_.results[0];
+    if (x.data || x.elem != y.elem || !is_float(x.elem)) return;
+    if (x.elem == REGIE_F32 && (!free_ || !rounds_result(0))) return;
+    auto all = [](const regie_tensor& t) {
+      std::vector<regie_format> out;
+      if (t.elem == REGIE_F32) out.push_back(kHalfFormat);
+      for (int32_t rows = 2; rows <= t.rank; ++rows)
+        if (t.dims[t.rank - rows] > 1 && fits(t, rows)) out.push_back(matrix_format(rows));
+      return out;
+    };
+    const bool anyway = leaves_bytes(r_, kPlainFormat, kPlainFormat);
+    for (regie_format from : all(x))
+      for (regie_format to : all(y))
+        if ((is_matrix(from) || is_matrix(to) || r_.op == "Reshape") && leaves_bytes(r_, from, to))
+          offer({from}, {to}, !anyway);
   }
 
   // What only moves elements moves halves as well.
@@ -222,6 +283,31 @@ class Lister {
     if (blocked) with(kBlockedFormat);
     if (half && !axis && fits(moved, true) && fits(r_.results, true)) with(kBlockedFormat | kHalfFormat);
     if (half && !blocked) with(kHalfFormat);
+    if (half || r_.need(0).elem == REGIE_F16) columns(moved);
+  }
+
+  // Joined or cut along the columns.
+  void columns(std::span<const regie_tensor> moved) {
+    if (r_.op != "Concat" && r_.op != "Split" && r_.op != "Slice") return;
+    const bool joins = r_.op == "Concat";
+    const regie_tensor& whole = joins ? r_.results[0] : r_.need(0);
+    const int32_t rows = rows_of(whole);
+    bool one = rows > 0, all = true;  // matrix, of whole blocks; in columns
+    std::vector<regie_format> operands, results(r_.results.size(), matrix_format(rows));
+    auto look = [&](const regie_tensor& t) {
+      all = all && fits(t, rows) && t.rank == whole.rank;
+      for (int32_t d = 0; d + 1 < t.rank; ++d) one = one && (t.dims[d] == 1 || d == t.rank - rows);
+      one = one && t.rank > 0 && t.dims[t.rank - 1] % kC0 == 0;
+    };
+    for (const regie_tensor& t : moved) {
+      if (is_float(t.elem)) look(t);
+      operands.push_back(is_float(t.elem) ? matrix_format(rows) : kPlainFormat);
+    }
+    for (const regie_tensor& t : r_.results) look(t);
+    // Pieces of one matrix's bytes (regie/part_view.hpp), which they are not where they lie row-major.
+    bool anyway = true;
+    for (int32_t d = 0; d + 1 < whole.rank; ++d) anyway = anyway && whole.dims[d] == 1;
+    if (all) offer(operands, results, one && !anyway);
   }
 
   // Operands of the result's shape go along; what broadcasts stays row-major.
@@ -255,6 +341,16 @@ class Lister {
           if ((in && !any) || !fits) continue;
           offer(operands, std::vector<regie_format>(r_.results.size(), order | out));
         }
+    const int32_t rows = rows_of(y);
+    for (size_t i = 0; i < r_.results.size(); ++i)
+      if (!fits(r_.results[i], rows) || (r_.results[i].elem == REGIE_F32 && !rounds_result(i))) return;
+    if (bytes) return;
+    std::vector<regie_format> operands;
+    for (size_t i = 0; i < r_.operands.size(); ++i) {
+      if (whole(r_.operands[i]) && r_.operands[i].elem == REGIE_F32 && !rounds_operand(i)) return;
+      operands.push_back(whole(r_.operands[i]) ? matrix_format(rows) : kPlainFormat);
+    }
+    offer(operands, std::vector<regie_format>(r_.results.size(), matrix_format(rows)));
   }
 
   const Request& r_;

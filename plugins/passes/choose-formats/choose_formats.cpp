@@ -26,7 +26,9 @@ constexpr regie_str kRequires[] = {lit("placed")};
 constexpr regie_str kEstablishes[] = {lit("laid-out")};
 constexpr regie_option_info kOptions[] = {
     {lit("formats"), lit("chosen"),
-     lit("chosen: at least predicted cost; row-major: all as the model has it")}};
+     lit("chosen: at least predicted cost; row-major: all as the model has it")},
+    {lit("without"), lit(""),
+     lit("kinds of formats that are not chosen, with commas between them, such as NC1HWC0,FRACTAL_NZ")}};
 constexpr regie_pass_info kInfo = pass_info({
     .name = "choose-formats",
     .doc = "Chooses the format of every value from what engines wish, and inserts the conversions",
@@ -57,6 +59,20 @@ class ChooseFormats {
       throw Failure(REGIE_INVALID_INPUT,
                     "option 'formats' is chosen or row-major, not '" + std::string(formats) + "'");
     done_ = formats == "row-major";
+    std::string_view names = config.find("without").value_or("");
+    while (!names.empty()) {
+      const std::string_view name = names.substr(0, names.find(','));
+      names.remove_prefix(std::min(name.size() + 1, names.size()));
+      const auto known = std::find(std::begin(kFormatKinds), std::end(kFormatKinds), name);
+      if (known == std::end(kFormatKinds) || known == std::begin(kFormatKinds)) {
+        std::string list;
+        for (std::string_view kind : kFormatKinds)
+          if (kind != *kFormatKinds) list += (list.empty() ? "" : ", ") + std::string(kind);
+        throw Failure(REGIE_INVALID_INPUT, "option 'without' names kinds of formats (" + list + "), not '" +
+                                               std::string(name) + "'");
+      }
+      without_.push_back(static_cast<uint32_t>(known - std::begin(kFormatKinds)));
+    }
   }
 
   void run(PassContext& c) {
@@ -83,8 +99,18 @@ class ChooseFormats {
         const std::vector<regie_format_wish> wishes = c.format_wishes(n.id);
         if (wishes.empty()) continue;
         options_[n.id] = read(g, n, wishes);
+        std::erase_if(options_[n.id], [&](const Option& o) { return is_left_out(o); });
         free_.push_back(n.id);
       }
+  }
+
+  bool is_left_out(const Option& o) const {
+    auto left_out = [&](regie_format f) {
+      return !(f & REGIE_FORMAT_OPAQUE_BIT) &&
+             std::find(without_.begin(), without_.end(), f & 0xffff) != without_.end();
+    };
+    return std::any_of(o.operands.begin(), o.operands.end(), left_out) ||
+           std::any_of(o.results.begin(), o.results.end(), left_out);
   }
 
   static std::vector<Option> read(const GraphView& g, const regie_node& n,
@@ -352,6 +378,7 @@ class ChooseFormats {
     regie_format format;
   };
   bool done_ = false;
+  std::vector<uint32_t> without_;             // kinds
   std::vector<uint32_t> free_;                // nodes with more than one option, in program order
   std::vector<std::vector<Option>> options_;  // by node
   std::vector<uint32_t> vertex_;              // by node

@@ -5,6 +5,7 @@
 // Whoever says so must agree on the places: engines, which permit it, and passes, which decide.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -24,13 +25,26 @@ struct PartView {
 
 namespace detail {
 
+// Bytes of a value of known size as it lies.
+inline uint64_t laid_bytes(const regie_type& t) {
+  uint64_t bytes = laid_bits(t) / 8;
+  for (int32_t i = 0; i < t.rank; ++i) bytes *= static_cast<uint64_t>(laid_dim(t, i));
+  return bytes;
+}
+
 // A tensor of known size without padding, of which the parts along `axis` are pieces: all axes before it are 1.
 // In other formats than row-major that is known of the batch, and of the channels of one image that lie in whole
-// blocks.
+// blocks; and of whole columns of one matrix in FRACTAL_NZ, whatever fills up its rows.
 inline bool has_pieces(const regie_type& t, int64_t axis) {
   if (t.container != REGIE_TENSOR || t.rank <= 0 || elem_bits(t.elem) < 8 || !bytes_of(t)) return false;
   if (axis < 0) axis += t.rank;
   if (axis < 0 || axis >= t.rank) return false;
+  if (is_matrix_format(t.format)) {
+    if (axis != t.rank - 1 || laid_dim(t, t.rank - 1) != t.dims[axis]) return false;
+    for (int32_t i = 0; i + 1 < t.rank; ++i)
+      if (i != rows_axis_of(t.format, t.rank) && t.dims[i] != 1) return false;
+    return true;
+  }
   if (t.format != REGIE_FORMAT_ND && axis != 0 && (axis != 1 || block_of(t.format) == 0)) return false;
   for (int32_t i = 0; i < t.rank; ++i)
     if (laid_dim(t, i) != t.dims[i]) return false;
@@ -38,9 +52,6 @@ inline bool has_pieces(const regie_type& t, int64_t axis) {
     if (t.dims[i] != 1) return false;
   return true;
 }
-
-// Of a value of known size without padding, as it lies.
-inline uint64_t laid_bytes(const regie_type& t) { return *bytes_of(t) * laid_bits(t) / elem_bits(t.elem); }
 
 // The only axis along which the slice is less than the whole, and where it begins on it.
 inline std::optional<std::pair<int64_t, int64_t>> slice_begin(const GraphView& g, const regie_node& n) {
@@ -98,8 +109,10 @@ inline std::vector<PartView> part_views(const GraphView& g, const regie_node& n)
     const auto begin = detail::slice_begin(g, n);
     if (!begin || !detail::has_pieces(whole->type, begin->first) || !detail::has_pieces(part->type, begin->first))
       return {};
-    const int64_t extent = part->type.dims[begin->first], block = block_of(whole->type.format);
-    if (extent <= 0 || (block && begin->first == 1 && begin->second % block != 0)) return {};
+    const int64_t extent = part->type.dims[begin->first];
+    const int64_t block = std::max(block_of(whole->type.format), columns_of(whole->type.format));
+    const bool blocked = is_matrix_format(whole->type.format) || begin->first == 1;
+    if (extent <= 0 || (block && blocked && begin->second % block != 0)) return {};
     parts.push_back({whole->id, part->id,
                      detail::laid_bytes(part->type) / static_cast<uint64_t>(extent) * static_cast<uint64_t>(begin->second)});
     return parts;
