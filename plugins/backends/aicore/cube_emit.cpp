@@ -91,7 +91,7 @@ void Emitter::clear() {
     cleared = true;
   }
   if (residual_ != REGIE_NONE) {
-    zero(t_.ub_residual, 2 * q() * residual_es_);
+    zero(t_.ub_residual, 2 * (p_.of_bytes() ? t_.result_slot : q() * residual_es_));
     cleared = true;
   }
   if (bias_ != REGIE_NONE) {
@@ -106,6 +106,9 @@ void Emitter::clear() {
     zero(t_.ub_tables, p_.bytes.tables() * table_bytes(p_, t_));
     cleared = true;
   }
+  // What fills up blocks that are turned over.
+  if (p_.of_bytes() && p_.requants() && p_.turned() && (t_.drained % 2 || t_.padded_rows % 32))
+    zero(t_.ub_half, t_.result_slot);
   if (cleared) hand_over(b_, flags_, kVector, kLoad);
 }
 

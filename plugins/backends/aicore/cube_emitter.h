@@ -96,6 +96,14 @@ class Emitter {
 
   void round_of_bytes(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot,
                       const Expr& out);
+  // A round's sums out of L0C, by the tables: to f32 in L0C's order, or to the bytes of the result.
+  void scale_sums(const Expr& from, const Expr& channel);
+  void requantise(const Expr& from, const Expr& channel, const Expr& result);
+  void round_words(int64_t value, const Expr& result, const Expr& out);
+  // `count` bytes of the result and as many of the residual become bytes of their sum.
+  void add_bytes(const Expr& result, const Expr& out);
+  // The tables of columns from `channel` on, as requant takes them.
+  regie::tile::Requant tables_of(const Expr& channel, int64_t row) const;
   // Sums, or what was made of them, in four bytes each, to the result's order.
   void arrange_words(uint8_t type, const Expr& to, const Expr& from);
   // What the cube and im2col take the left matrix for.
@@ -114,10 +122,11 @@ class Emitter {
   Expr first_channel(const Turn& turn, const Expr& n, const Expr& r) const {
     return (p_.groups == 1 ? Expr(0) : group(turn) * p_.out_group) + first_column(n, r);
   }
-  // The same in blocks of 16 channels.
+  // The same in blocks of channels.
   Expr first_block(const Turn& turn, const Expr& n, const Expr& r) const {
-    return (p_.groups == 1 ? Expr(0) : group(turn) * (p_.out_group / 16)) + column_tile(n) * t_.columns +
-           r * t_.drained;
+    const int64_t lane = p_.result_lane();
+    return (p_.groups == 1 ? Expr(0) : group(turn) * (p_.out_group / lane)) +
+           column_tile(n) * (t_.columns * 16 / lane) + r * (t_.drained * 16 / lane);
   }
   Part part(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, int64_t es) const;
   // ub_drain, in L0C's order, with a table's number for each column.

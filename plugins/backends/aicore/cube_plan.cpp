@@ -78,6 +78,7 @@ class Search {
     const int64_t n1 = p_.n_blocks();
     for (int64_t columns : {1, 2, 4, 8, 16}) {
       if (columns > 1 && columns >= 2 * n1) break;
+      if (p_.result_blocked && columns * 16 % p_.result_lane()) continue;
       if (p_.groups > 1 && n1 % columns) continue;
       t.columns = columns;
       t.n_tiles = up(n1, columns);
@@ -232,6 +233,7 @@ class Search {
     for (int64_t drained : {16, 8, 4, 2, 1}) {
       // Bytes leave room for more, and their way out has more instructions to start.
       if (t.columns % drained || (drained > 4 && !p_.of_bytes())) continue;
+      if (p_.result_blocked && drained * 16 % p_.result_lane()) continue;
       t.drained = drained;
       if (place_ub(t)) {
         t.cycles = cycles(t);
@@ -285,12 +287,26 @@ class Search {
     const int64_t q = t.drained * 16 * t.padded_rows;
     t.ub_tables = ub.take(p_.bytes.tables() * table_bytes(p_, t));
     t.ub_scalars = ub.take(4 * kBlock);
-    t.ub_drain = ub.take(q * 4);
-    t.ub_sum = p_.epilogue.activation.empty() ? t.ub_drain : ub.take(q * 4);
-    t.ub_temporary = ub.take(q * 4 * epilogue_temporaries(p_));
-    t.ub_half = es_ == 1 ? ub.take(q * 2) : 0;
-    t.ub_turned = es_ == 1 && p_.turned() ? ub.take(q * 2) : t.ub_half;
-    t.ub_result = ub.take(2 * q * es_);
+    t.result_slot = q * es_;
+    if (p_.requants()) {
+      if (p_.turned()) {
+        t.result_slot = up(t.drained, 2) * 32 * round_up(t.padded_rows, 32);
+        t.ub_half = ub.take(t.result_slot);
+      }
+    } else {
+      t.ub_drain = ub.take(q * 4);
+      t.ub_sum = p_.epilogue.activation.empty() ? t.ub_drain : ub.take(q * 4);
+      t.ub_temporary = ub.take(q * 4 * epilogue_temporaries(p_));
+      t.ub_half = es_ == 1 ? ub.take(q * 2) : 0;
+      t.ub_turned = es_ == 1 && p_.turned() ? ub.take(q * 2) : t.ub_half;
+    }
+    t.ub_result = ub.take(2 * t.result_slot);
+    if (p_.epilogue.residual_operand != REGIE_NONE) {
+      t.ub_residual = ub.take(2 * t.result_slot);
+      t.ub_sum_half = ub.take(t.result_slot * 2);
+      t.ub_sum_inner = ub.take(t.result_slot * 4);
+      t.ub_sum_outer = ub.take(t.result_slot * 4);
+    }
     t.ub_used = ub.used();
     return ub.fits();
   }
@@ -366,6 +382,7 @@ class Search {
     if (p_.of_bytes()) {
       const auto [passes, instructions] = bytes_out();
       vector += passes * q * 4 / lanes;
+      if (p_.bytes.scaled && p_.bytes.corrected) vector += q * 4 / h.l0c_to_ub;
       starts += instructions;
     } else if (!p_.convolution)
       pass(1);
@@ -375,8 +392,9 @@ class Search {
     if (p_.epilogue.scaled) pass(p_.turned() && !p_.split_sums ? 2 : 1);
     if (es_ == 2) pass(1);
     if (p_.epilogue.residual_operand != REGIE_NONE) {
-      pass(residual_es_ == 2 ? 2 : 1);
-      tile[REGIE_TILE_LOAD] += rounds * load_start + q * d(residual_es_) / read;
+      if (!p_.of_bytes()) pass(residual_es_ == 2 ? 2 : 1);
+      tile[REGIE_TILE_LOAD] +=
+          rounds * load_start + (p_.of_bytes() ? store_bytes(t) : q * d(residual_es_)) / read;
     }
     vector += activation_ * q * 4 / lanes;
     tile[REGIE_TILE_VECTOR] +=
@@ -392,24 +410,37 @@ class Search {
     }
     if (t.sums_slots == 1) all += (turns_m * inner - 1) * tile[REGIE_TILE_VECTOR];
     if (t.resident) all += load_start + right_memory * d(t.turns_n) / right_rate;
+    // Tables are there before anything else is done, and so are zeros where they end.
+    if (const double tables = d(p_.of_bytes() ? p_.bytes.tables() * table_bytes(p_, t) : 0); tables > 0)
+      all += load_start + h.l2_latency + h.vector_start + 4 * flag + tables / weights + tables / lanes;
     return all;
   }
 
   // What is done to the sums of a product of bytes: passes of four bytes an element, and instructions.
   std::pair<double, double> bytes_out() const {
-    const auto tables = static_cast<double>(p_.bytes.tables());
-    double passes = tables, instructions = tables;
+    double passes = 0, instructions = 0;
     auto add = [&](double more, double count = 1) {
       passes += more;
       instructions += count;
     };
-    if (p_.elem != REGIE_I32) add(1);
+    if (p_.epilogue.residual_operand != REGIE_NONE) {
+      add(8, 10);
+      for (bool used : {p_.bytes.inner_zero != 0, p_.bytes.residual_zero != 0, p_.bytes.sum_zero != 0,
+                        p_.bytes.sum_low > least_byte(p_.elem)})
+        if (used) add(0.5);
+    }
+    if (p_.requants()) {
+      if (p_.turned()) add(0.5);
+      return {passes, instructions};
+    }
+    if (p_.bytes.biased || (p_.bytes.corrected && !p_.bytes.scaled)) add(1);
     if (es_ == 4) {
       p_.turned() ? add(2, 2) : add(1);
       return {passes, instructions};
     }
     if (p_.bytes.divisor != 0) add(chip_.hardware.slow_passes);
     add(2, 2);  // to whole numbers, to halves
+    if (p_.result_blocked) add(1);
     for (bool used :
          {p_.bytes.zero != 0, p_.bytes.low > least_byte(p_.elem), p_.bytes.high < most_byte(p_.elem)})
       if (used) add(0.5);
@@ -423,8 +454,9 @@ class Search {
   }
   double store_bytes(const CubePlan& t) const {  // of a tile of a product of bytes
     if (!p_.convolution) return in_blocks(t.rows * (t.columns / t.drained), t.drained * 16 * es_, p_.n * es_);
-    const int64_t one = (p_.result_blocked ? 16 : 1) * es_, map = p_.out_height * p_.out_width;
-    return in_blocks(p_.result_blocked ? t.columns : t.columns * 16, t.rows * one, map * one);
+    const int64_t lane = p_.result_blocked ? p_.result_lane() : 1, one = lane * es_,
+                  map = p_.out_height * p_.out_width;
+    return in_blocks(t.columns * 16 / lane, t.rows * one, map * one);
   }
 
   void add_panel(PipeCycles& to, double rows, double columns, double unit, int64_t es, double read,

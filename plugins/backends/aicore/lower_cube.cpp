@@ -59,7 +59,11 @@ std::vector<int64_t> key_of(const CubeProblem& p) {
                            p.bytes.divisor != 0,
                            p.bytes.zero != 0,
                            p.bytes.low,
-                           p.bytes.high};
+                           p.bytes.high,
+                           p.bytes.inner_zero != 0,
+                           p.bytes.residual_zero != 0,
+                           p.bytes.sum_zero != 0,
+                           p.bytes.sum_low};
   for (char c : e.activation) key.push_back(c);
   return key;
 }
