@@ -208,7 +208,8 @@ std::string operand_fault(const Concrete& c, bool& alignment) {
       break;
     case REGIE_TILE_OP_REQUANT: {
       // Half a block of bytes: two blocks of columns make one of 32 channels.
-      const int64_t to = 16 * bytes_of(c.mode[0]) % kBlock ? kBlock / 2 : kBlock;
+      if (a[4] && c.mode[0] != REGIE_TILE_S32) return "numbers are added to sums of s32";
+      const int64_t to = 16 * bytes_of(c.mode[1]) % kBlock ? kBlock / 2 : kBlock;
       check.aligned(0, to);
       check.aligned(1, 64);
       check.aligned(2, 4);
@@ -224,7 +225,7 @@ std::string operand_fault(const Concrete& c, bool& alignment) {
         check.aligned(13, 4, a[9] > 1);
         check.aligned(18, 4, a[14] > 1);
       }
-      if (a[7] > 1) check.least(8, 16 * bytes_of(c.mode[0]), overlap);
+      if (a[7] > 1) check.least(8, 16 * bytes_of(c.mode[1]), overlap);
       break;
     }
     case REGIE_TILE_OP_BINARY:

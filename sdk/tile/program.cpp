@@ -123,7 +123,10 @@ constexpr InstructionInfo kTable[] = {
      {{{ModeKind::reduce, "operation"}, {ModeKind::type, "type"}, kNone, kNone}},
      kOne},
     {REGIE_TILE_OP_TRANSPOSE, "transpose", {{{ModeKind::width, "width"}, kNone, kNone, kNone}}, kTranspose},
-    {REGIE_TILE_OP_REQUANT, "requant", {{{ModeKind::type, "to"}, kNone, kNone, kNone}}, kRequant},
+    {REGIE_TILE_OP_REQUANT,
+     "requant",
+     {{{ModeKind::type, "from"}, {ModeKind::type, "to"}, kNone, kNone}},
+     kRequant},
 };
 
 constexpr std::string_view kPipes[] = {"load", "move", "cube", "vector", "store"};

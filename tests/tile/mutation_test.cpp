@@ -172,7 +172,7 @@ std::vector<int64_t> essence(const tile::Concrete& c) {
       unless(a[7] > 1, {8});
       unless(a[9] > 1, {10, 11, 12, 13});
       unless(a[14] > 1, {15, 16, 17, 18});
-      if (c.mode[0] == F32) a[6] = 0;
+      if (c.mode[1] == F32) a[6] = 0;
       break;
     case REGIE_TILE_OP_TRANSPOSE:
       unless(a[4] > 1, {5, 6});

@@ -283,7 +283,7 @@ TEST(TileNumerics, SumsBecomeBytesOnTheirWay) {
         b.wait(LOAD, VECTOR, 0);
         tile::Requant q{ub(128), std::nullopt, relu == 1, offset, 32 * element};
         if (added) q.addend = ub(0);
-        b.requant(type, ub(1024), l0c(0), q, 16, {2, 16 * element, 1024, 64});
+        b.requant(S32, type, ub(1024), l0c(0), q, 16, {2, 16 * element, 1024, 64});
         b.set(VECTOR, STORE, 0);
         b.wait(VECTOR, STORE, 0);
         b.copy(gm(y, 0), ub(1024), 16 * 32 * element);

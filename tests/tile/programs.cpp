@@ -382,7 +382,7 @@ Case bytes_product(int64_t m, int64_t n, int64_t k, uint32_t cores, bool requant
   const tile::Repeat by_row{rows, 64, 64, 0}, by_block{n / 16, rows * 64, rows * 64, 64};
   if (requants) {
     tile::Requant q{ub(tables + 4 * n), ub(tables), false, z, n};
-    b.requant(S8, ub(bytes), l0c(0), q, rows, {n / 16, 16, rows * 64, 64});
+    b.requant(S32, S8, ub(bytes), l0c(0), q, rows, {n / 16, 16, rows * 64, 64});
   } else {
     b.drain(S32, S32, ub(sums), l0c(0), rows, n / 16, rows * 64, rows * 64);
     b.binary(REGIE_TILE_ADD, S32, ub(sums), ub(sums), ub(tables), 16, by_row, by_block);

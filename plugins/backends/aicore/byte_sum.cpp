@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "chip.h"
+#include "half.h"
 
 namespace aicore {
 
@@ -34,17 +35,24 @@ float stepped(float value, int steps) {
   return value;
 }
 
-}  // namespace
-
-std::tuple<float, float, float> scales_of(const ByteSum& s) {
+// What the operators give, of all pairs: each rounds its result.
+std::vector<uint8_t> exact_bytes(const ByteSum& s) {
   std::vector<uint8_t> exact(65536);
   all_pairs(s, [&](size_t at, float inner, float residual) {
-    // Each operator rounds its result.
     const float a = inner * s.inner_scale, b = residual * s.residual_scale;
     const float sum = a + b;
     exact[at] = byte_of(s, sum / s.scale);
     return true;
   });
+  return exact;
+}
+
+float half(double value) { return from_half(to_half(static_cast<float>(value))); }
+
+}  // namespace
+
+std::tuple<float, float, float> scales_of(const ByteSum& s) {
+  const std::vector<uint8_t> exact = exact_bytes(s);
   const float inner_scale = s.inner_scale / s.scale, residual_scale = s.residual_scale / s.scale;
   if (std::isfinite(inner_scale) && std::isfinite(residual_scale))
     for (int i : {0, 1, -1, 2, -2})
@@ -57,6 +65,46 @@ std::tuple<float, float, float> scales_of(const ByteSum& s) {
         if (same) return {by_inner, by_residual, 0.0F};
       }
   return {s.inner_scale, s.residual_scale, s.scale};
+}
+
+std::optional<CubeSum> cube_sum_of(const ByteSum& s) {
+  const double inner = static_cast<double>(s.inner_scale) / static_cast<double>(s.scale),
+               residual = static_cast<double>(s.residual_scale) / static_cast<double>(s.scale);
+  const double most = std::max(std::abs(inner), std::abs(residual));
+  if (!std::isfinite(most) || most < 0x1p-60 || most > 0x1p60) return std::nullopt;
+  // The larger of the two lies between 1024 and 2048, so that what it loses as a half is a half without loss.
+  const int shift = 10 - std::ilogb(most);
+  CubeSum c;
+  c.factor = std::ldexp(1.0F, -shift);
+  c.inner_high = half(std::ldexp(inner, shift));
+  c.residual_high = half(std::ldexp(residual, shift));
+  const std::vector<uint8_t> exact = exact_bytes(s);
+  constexpr double kStep = 0x1p-12;
+  for (int i : {0, 1, -1, 2, -2, 3, -3})
+    for (int j : {0, 1, -1, 2, -2, 3, -3}) {
+      c.inner_low = half(std::ldexp(inner, shift) - static_cast<double>(c.inner_high) + i * kStep);
+      c.residual_low = half(std::ldexp(residual, shift) - static_cast<double>(c.residual_high) + j * kStep);
+      const bool same = all_pairs(s, [&](size_t at, float x, float y) {
+        // Products of halves are exact, sums rounded, in the order in which the cube adds.
+        float sum = x * c.inner_high;
+        sum = sum + y * c.residual_high;
+        sum = sum + x * c.inner_low;
+        sum = sum + y * c.residual_low;
+        return byte_of(s, sum * c.factor) == exact[at];
+      });
+      if (same) return c;
+    }
+  return std::nullopt;
+}
+
+std::string pack_cube_sum(const CubeSum& sum) {
+  std::string out;
+  for (float value : {sum.inner_high, sum.residual_high, sum.inner_low, sum.residual_low}) {
+    std::vector<uint16_t> fractal(256, 0);
+    for (size_t i = 0; i < 16; ++i) fractal[i * 17] = to_half(value);
+    out.append(reinterpret_cast<const char*>(fractal.data()), 512);
+  }
+  return out;
 }
 
 }  // namespace aicore

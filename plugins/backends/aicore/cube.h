@@ -51,6 +51,10 @@ struct ByteEpilogue {
   // by, and times; what the sum is divided by (0: nothing), moved by, and the least that it may be.
   int32_t inner_zero = 0, residual_zero = 0, sum_zero = 0, sum_low = 0;
   float inner_scale = 0, residual_scale = 0, sum_divisor = 0;
+  // It is made on the cube (add_on_cube), by a matrix behind the tables; this brings it to units.
+  bool on_cube = false;
+  float sum_factor = 0;
+  int64_t sum_bytes() const { return on_cube ? 4 * kFractal : 0; }
   int64_t tables() const { return int64_t{corrected} + int64_t{scaled} + int64_t{biased}; }
 };
 
@@ -145,7 +149,8 @@ struct CubePlan {
           ub_bias = 0, ub_bias_load = 0, ub_factors = 0;
   int64_t ub_drain = 0, ub_turned = 0, ub_sum = 0, ub_temporary = 0, ub_value = 0, ub_result = 0,
           ub_residual = 0, ub_used = 0;
-  int64_t ub_tables = 0, ub_scalars = 0, ub_half = 0;           // of a product of bytes
+  int64_t ub_tables = 0, ub_scalars = 0, ub_half = 0;  // of a product of bytes
+  int64_t l1_sum = 0, l1_sum_right = 0, l0a_sum = 0, l0b_sum = 0;
   int64_t ub_sum_half = 0, ub_sum_inner = 0, ub_sum_outer = 0;  // of a sum with a residual of bytes
   int64_t result_slot = 0;  // of a product of bytes: bytes of one of two in ub_result
   double cycles = 0;

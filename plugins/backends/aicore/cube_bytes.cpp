@@ -56,7 +56,7 @@ Requant Emitter::tables_of(const Expr& channel, int64_t row) const {
 
 void Emitter::scale_sums(const Expr& from, const Expr& channel) {
   const int64_t m = t_.padded_rows;
-  b_.requant(kF32, ub(t_.ub_drain), l0c(from), tables_of(channel, 64), m,
+  b_.requant(kS32, kF32, ub(t_.ub_drain), l0c(from), tables_of(channel, 64), m,
              {t_.drained, m * 64, m / 16 * kSums, 64});
 }
 
@@ -68,17 +68,17 @@ void Emitter::requantise(const Expr& from, const Expr& channel, const Expr& resu
   q.offset = e.zero;
   q.relu = e.low > least_byte(p_.elem);
   if (!p_.convolution) {  // rows of columns, as the result has them
-    b_.requant(type, ub(result), l0c(from), q, m, {d, 16, sums, 64});
+    b_.requant(kS32, type, ub(result), l0c(from), q, m, {d, 16, sums, 64});
     return;
   }
   // Two blocks of columns are one of 32 channels.
   const int64_t pairs = up(d, 2), rows = p_.result_blocked ? m : round_up(m, 32);
   const Repeat halves{std::min<int64_t>(d, 2), 16, sums, 64}, blocks{pairs, rows * kBlock, 2 * sums, 128};
   if (p_.result_blocked) {
-    b_.requant(type, ub(result), l0c(from), q, m, halves, blocks);
+    b_.requant(kS32, type, ub(result), l0c(from), q, m, halves, blocks);
     return;
   }
-  b_.requant(type, ub(t_.ub_half), l0c(from), q, m, halves, blocks);
+  b_.requant(kS32, type, ub(t_.ub_half), l0c(from), q, m, halves, blocks);
   b_.transpose(ub(result), ub(t_.ub_half), rows, kBlock, {rows / 32, 32, 32 * kBlock},
                {pairs, 32 * rows, 32 * rows}, REGIE_TILE_B8);
 }
@@ -121,7 +121,7 @@ void Emitter::round_of_bytes(const Turn& turn, const Expr& c, const Expr& n, con
       round_words(value, result, out);
     }
   }
-  if (residual_ != REGIE_NONE) add_bytes(result, out);
+  if (residual_ != REGIE_NONE) e.on_cube ? add_on_cube(from, result, out) : add_bytes(result, out);
   results_->end_write(out);
   results_->begin_read(out);
   b_.copy(gm(result_, x.offset), ub(result), x.run, {x.runs, x.pitch, x.row * es_});
@@ -159,14 +159,71 @@ void Emitter::round_words(int64_t value, const Expr& result, const Expr& out) {
             {d / 2, m * kBlock, m * 64});
 }
 
+void Emitter::widen_bytes(regie_elem elem, const Expr& from, int32_t zero, const Expr& to) {
+  const int64_t count = t_.result_slot;
+  b_.cast(byte_type(elem), kF16, kRint, ub(to), ub(from), count);
+  if (zero != 0)
+    b_.binary_scalar(REGIE_TILE_SUB, kF16, ub(to), ub(to), scalar(static_cast<float>(zero)), count);
+}
+
+void Emitter::load_sum() {
+  if (!p_.bytes.on_cube) return;
+  const int64_t bytes = p_.bytes.sum_bytes();
+  b_.copy(l1(t_.l1_sum_right), gm(right_, sum_offset_), bytes);
+  hand_over(b_, flags_, REGIE_TILE_LOAD, REGIE_TILE_MOVE);
+  b_.fractal(l0b(t_.l0b_sum), l1(t_.l1_sum_right), {bytes / kFractal, kFractal, kFractal});
+  b_.fill(ub(t_.ub_scalars), kF32, scalar(p_.bytes.sum_factor), 16);
+}
+
+void Emitter::add_on_cube(const Expr& from, const Expr& result, const Expr& out) {
+  const ByteEpilogue& e = p_.bytes;
+  const int64_t m = t_.padded_rows, m1 = m / 16, d = t_.drained, count = t_.result_slot, sums = m1 * kSums;
+  constexpr uint8_t f16 = REGIE_TILE_F16;
+  sum_panel_->begin_write(0);
+  widen_bytes(p_.elem, result, e.inner_zero, t_.ub_sum_half);
+  addend_->begin_read(out);
+  widen_bytes(p_.residual_elem, out * count + t_.ub_residual, e.residual_zero, t_.ub_sum_half + count * 2);
+  addend_->end_read(out);
+  sum_panel_->end_write(0);
+  // Rows of 32 channels to blocks of 16.
+  sum_panel_->begin_read(0);
+  sum_left_->begin_write(0);
+  for (int64_t side = 0; side < 2; ++side)
+    for (int64_t half = 0; half < 2; ++half)
+      b_.copy(l1(t_.l1_sum + (side * d + half) * (m * kBlock)),
+              ub(t_.ub_sum_half + side * (count * 2) + half * kBlock), kBlock, {m, kBlock, 2 * kBlock},
+              {d / 2, 2 * m * kBlock, 2 * m * kBlock});
+  sum_panel_->end_read(0);
+  sum_left_->end_write(0);
+  sum_left_->begin_read(0);
+  sum_sums_->begin_write(0);
+  b_.loop(d, [&](const Expr& j) {
+    sum_l0_->begin_write(0);
+    for (int64_t side = 0; side < 2; ++side)
+      b_.fractal(l0a(t_.l0a_sum + side * kFractal),
+                 l1(j * (m * kBlock) + (t_.l1_sum + side * d * m * kBlock)), {m1, 2 * kFractal, kFractal});
+    sum_l0_->end_write(0);
+    sum_l0_->begin_read(0);
+    for (int64_t part = 0; part < 2; ++part)
+      b_.mmad(f16, l0c(from + j * sums), l0a(t_.l0a_sum), l0b(t_.l0b_sum + part * 2 * kFractal), m, 16, 32,
+              part, sums, 2 * kFractal, kFractal);
+    sum_l0_->end_read(0);
+  });
+  sum_left_->end_read(0);
+  sum_sums_->end_write(0);
+  sum_sums_->begin_read(0);
+  Requant q{ub(t_.ub_scalars), std::nullopt, e.sum_low > least_byte(p_.elem), e.sum_zero, kBlock};
+  b_.requant(kF32, byte_type(p_.elem), ub(result), l0c(from), q, m, {2, 16, sums, 0},
+             {d / 2, m * kBlock, 2 * sums, 0});
+  sum_sums_->end_read(0);
+}
+
 void Emitter::add_bytes(const Expr& result, const Expr& out) {
   const ByteEpilogue& e = p_.bytes;
   const int64_t count = t_.result_slot;
   const Place half = ub(t_.ub_sum_half), inner = ub(t_.ub_sum_inner), sum = ub(t_.ub_sum_outer);
   const auto widen = [&](regie_elem elem, const Expr& from, int32_t zero, const Place& to) {
-    b_.cast(byte_type(elem), kF16, kRint, half, ub(from), count);
-    if (zero != 0)
-      b_.binary_scalar(REGIE_TILE_SUB, kF16, half, half, scalar(static_cast<float>(zero)), count);
+    widen_bytes(elem, from, zero, t_.ub_sum_half);
     b_.cast(kF16, kF32, kRint, to, half, count);
   };
   widen(p_.elem, result, e.inner_zero, inner);

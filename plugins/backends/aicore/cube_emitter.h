@@ -102,6 +102,11 @@ class Emitter {
   void round_words(int64_t value, const Expr& result, const Expr& out);
   // `count` bytes of the result and as many of the residual become bytes of their sum.
   void add_bytes(const Expr& result, const Expr& out);
+  // The same as a product on the cube, of sums that lie in L0C at `from`.
+  void add_on_cube(const Expr& from, const Expr& result, const Expr& out);
+  void load_sum();
+  // Bytes as halves, less their zero point.
+  void widen_bytes(regie_elem elem, const Expr& from, int32_t zero, const Expr& to);
   // The tables of columns from `channel` on, as requant takes them.
   regie::tile::Requant tables_of(const Expr& channel, int64_t row) const;
   // Sums, or what was made of them, in four bytes each, to the result's order.
@@ -146,11 +151,12 @@ class Emitter {
   uint32_t left_, right_, bias_, residual_, result_, factors_;
   int64_t factors_offset_;
   int64_t tables_offset_;  // of a product of bytes
+  int64_t sum_offset_ = 0;
   uint32_t zero_, scale_;
   Expr part_b_ = 0, part_m_ = 0, part_n_ = 0, first_batch_ = 0, first_group_ = 0;
   // Channels, in the order of a tile's way.
   std::optional<Channel> unit_, panel_, left_ready_, right_unit_, right_panel_, right_ready_, l0_, sums_,
-      addend_, results_;
+      addend_, sum_panel_, sum_left_, sum_l0_, sum_sums_, results_;
 };
 
 }  // namespace aicore

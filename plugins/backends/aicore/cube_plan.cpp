@@ -85,13 +85,20 @@ class Search {
       const int64_t m1 = t.padded_rows / 16;
       t.sums_slots = std::min<int64_t>(2, chip_.sizes.l0c / (m1 * columns * kSums));
       if (t.sums_slots == 0) break;
-      t.step =
-          std::min<int64_t>({chip_.sizes.l0a / 2 / (m1 * kFractal),
-                             chip_.sizes.l0b / 2 / (columns * p_.right_parts() * kFractal), p_.k_blocks()});
+      t.step = std::min<int64_t>(
+          {(chip_.sizes.l0a - sum_left(t)) / 2 / (m1 * kFractal),
+           (chip_.sizes.l0b - p_.bytes.sum_bytes()) / 2 / (columns * p_.right_parts() * kFractal),
+           p_.k_blocks()});
       if (t.step < 1) break;
+      t.l0a_sum = chip_.sizes.l0a - sum_left(t);
+      t.l0b_sum = chip_.sizes.l0b - p_.bytes.sum_bytes();
       try_parts(t);
     }
   }
+
+  // Of a sum on the cube: of L0A, for 16 channels of both addends, and of L1, for all of a tile.
+  int64_t sum_left(const CubePlan& t) const { return p_.bytes.on_cube ? 2 * t.padded_rows * kBlock : 0; }
+  int64_t sum_panel(const CubePlan& t) const { return sum_left(t) * t.columns + p_.bytes.sum_bytes(); }
 
   void try_parts(CubePlan t) {
     const int64_t batches = p_.batch * p_.groups, cores = chip_.cores;
@@ -161,10 +168,10 @@ class Search {
             (p_.direct() ? kb : round_up(kb * p_.k0(), t.unit_columns) / p_.k0()) * t.rows * kBlock;
       }
     }
-    int64_t left = chip_.sizes.l1;
+    int64_t left = chip_.sizes.l1 - sum_panel(t);
     for (int64_t slots : {2, 1}) {
       t.left_slots = slots;
-      left = chip_.sizes.l1 - slots * t.left_bytes;
+      left = chip_.sizes.l1 - sum_panel(t) - slots * t.left_bytes;
       if (left >= 2 * t.step * t.columns * p_.right_parts() * kFractal) break;
     }
     const int64_t block = t.columns * p_.right_parts() * kFractal;  // of the right matrix, a block of k
@@ -229,6 +236,10 @@ class Search {
     Room l1(chip_.sizes.l1);
     t.l1_left = l1.take(t.left_slots * t.left_bytes);
     t.l1_right = l1.take((t.resident ? 1 : 2) * t.right_bytes);
+    if (p_.bytes.on_cube) {
+      t.l1_sum = l1.take(sum_left(t) * t.columns);
+      t.l1_sum_right = l1.take(p_.bytes.sum_bytes());
+    }
     if (!l1.fits()) return too_big("L1", l1.used(), chip_.sizes.l1);
     for (int64_t drained : {16, 8, 4, 2, 1}) {
       // Bytes leave room for more, and their way out has more instructions to start.
@@ -303,7 +314,9 @@ class Search {
     t.ub_result = ub.take(2 * t.result_slot);
     if (p_.epilogue.residual_operand != REGIE_NONE) {
       t.ub_residual = ub.take(2 * t.result_slot);
-      t.ub_sum_half = ub.take(t.result_slot * 2);
+      t.ub_sum_half = ub.take(t.result_slot * (p_.bytes.on_cube ? 4 : 2));
+    }
+    if (p_.epilogue.residual_operand != REGIE_NONE && !p_.bytes.on_cube) {
       t.ub_sum_inner = ub.take(t.result_slot * 4);
       t.ub_sum_outer = ub.take(t.result_slot * 4);
     }
@@ -374,7 +387,7 @@ class Search {
     tile[REGIE_TILE_CUBE] +=
         steps * (parts * h.cube_start + 2 * flag) + kb * m1 * n1 * parts / h.cube_efficiency;
     const double q = d(t.columns * 16 * t.padded_rows), rounds = d(t.columns / t.drained);
-    double vector = q * 4 / h.l0c_to_ub, starts = 1;
+    double vector = q * 4 / h.l0c_to_ub, starts = 1, sums_on_cube = 0;
     auto pass = [&](double passes) {
       vector += passes * q * 4 / lanes;
       starts += passes;
@@ -384,6 +397,13 @@ class Search {
       vector += passes * q * 4 / lanes;
       if (p_.bytes.scaled && p_.bytes.corrected) vector += q * 4 / h.l0c_to_ub;
       starts += instructions;
+      if (p_.bytes.on_cube) {
+        vector += q * 4 / h.l0c_to_ub;
+        tile[REGIE_TILE_STORE] += rounds * (4 * h.store_start + 4 * flag) + 4 * q / h.ub_to_l1;
+        tile[REGIE_TILE_MOVE] += n1 * (2 * h.move_start + 4 * flag) + 4 * q / h.l1_to_l0a;
+        sums_on_cube = n1 * (2 * h.cube_start + 4 * flag) + 4 * m1 * n1 / h.cube_efficiency;
+        tile[REGIE_TILE_CUBE] += sums_on_cube;
+      }
     } else if (!p_.convolution)
       pass(1);
     else if (!p_.result_blocked)
@@ -408,6 +428,9 @@ class Search {
                    fill = (tile.sum() - tile.longest() - drain) / d(t.chunks);
       all = turns * tile.longest() + fill + drain + (p_.direct() ? 0 : (turns - 1) * (drain + fill));
     }
+    // The cube waits for bytes to add, and they for the cube: the next tile's product does not overlap.
+    if (sums_on_cube > 0)
+      all += (turns_m * inner - 1) * std::min(tile[REGIE_TILE_CUBE], tile[REGIE_TILE_VECTOR]);
     if (t.sums_slots == 1) all += (turns_m * inner - 1) * tile[REGIE_TILE_VECTOR];
     if (t.resident) all += load_start + right_memory * d(t.turns_n) / right_rate;
     // Tables are there before anything else is done, and so are zeros where they end.
@@ -424,7 +447,10 @@ class Search {
       instructions += count;
     };
     if (p_.epilogue.residual_operand != REGIE_NONE) {
-      add(8, 10);
+      if (p_.bytes.on_cube)
+        add(1, 3);
+      else
+        add(8, 10);
       for (bool used : {p_.bytes.inner_zero != 0, p_.bytes.residual_zero != 0, p_.bytes.sum_zero != 0,
                         p_.bytes.sum_low > least_byte(p_.elem)})
         if (used) add(0.5);

@@ -275,16 +275,39 @@ Lowered lower_bytes(const Request& r) {
     if (!std::all_of(c.factors.begin(), c.factors.end(), [](float f) { return std::isfinite(f); }))
       refuse("a scale is no finite number");
   }
-  const CubePlan plan = plan_once(r, p);
+  CubePlan plan;
+  std::optional<CubeSum> on_cube;
+  try {
+    plan = plan_once(r, p);
+  } catch (const Overflow&) {
+    if (!sum) throw;
+  }
+  if (sum && p.result_blocked && p.requants()) {  // the residual lies in blocks then, too
+    CubeProblem other = p;
+    other.bytes.on_cube = true;
+    try {
+      const CubePlan found = plan_once(r, other);
+      if (plan.cycles == 0 || found.cycles < plan.cycles) on_cube = cube_sum_of(*sum);
+      if (on_cube) {
+        plan = found;
+        p = other;
+        p.bytes.sum_factor = on_cube->factor;
+      }
+    } catch (const Overflow&) {
+    }
+  }
+  if (plan.cycles == 0) plan = plan_once(r, p);  // says why there is none
   Lowered out;
   out.name = std::string(p.convolution ? "convolution" : "matmul") + " of bytes " +
              std::to_string(plan.rows) + "x" + std::to_string(plan.columns * 16) + " on " +
              std::to_string(plan.cores()) + (plan.cores() == 1 ? " core" : " cores");
   out.cycles = plan.cycles;
-  out.write = [p, plan, sum, c = std::move(c), chip = r.chip, &w]() mutable {
+  out.write = [p, plan, sum, on_cube, c = std::move(c), chip = r.chip, &w]() mutable {
     Written written;
-    if (sum) std::tie(p.bytes.inner_scale, p.bytes.residual_scale, p.bytes.sum_divisor) = scales_of(*sum);
+    if (sum && !on_cube)
+      std::tie(p.bytes.inner_scale, p.bytes.residual_scale, p.bytes.sum_divisor) = scales_of(*sum);
     PackedWeight packed{p.right_operand, pack_bytes(p, plan, w, c), "opaque:aicore:fractal_z-s8"};
+    if (on_cube) packed.bytes += pack_cube_sum(*on_cube);
     const uint64_t right_bytes = packed.bytes.size();
     written.weights.push_back(std::move(packed));
     written.program = cube_program(p, plan, chip, right_bytes);

@@ -63,7 +63,8 @@ std::vector<int64_t> key_of(const CubeProblem& p) {
                            p.bytes.inner_zero != 0,
                            p.bytes.residual_zero != 0,
                            p.bytes.sum_zero != 0,
-                           p.bytes.sum_low};
+                           p.bytes.sum_low,
+                           p.bytes.on_cube};
   for (char c : e.activation) key.push_back(c);
   return key;
 }

@@ -108,7 +108,8 @@ void Chip::drain(const tile::Concrete& i) {
 // 0.
 void Chip::requant(const tile::Concrete& i) {
   const int64_t* a = i.arg;
-  const bool words = i.mode[0] == REGIE_TILE_F32, is_signed = i.mode[0] == REGIE_TILE_S8;
+  const bool whole_sums = i.mode[0] == REGIE_TILE_S32, words = i.mode[1] == REGIE_TILE_F32,
+             is_signed = i.mode[1] == REGIE_TILE_S8;
   const float least = is_signed ? -128 : 0, most = least + 255, offset = static_cast<float>(a[6]);
   for (int64_t y = 0; y < a[14]; ++y)
     for (int64_t x = 0; x < a[9]; ++x) {
@@ -121,7 +122,9 @@ void Chip::requant(const tile::Concrete& i) {
         float values[16];
         std::memcpy(sums, at(REGIE_TILE_L0C, a[1] + x * a[11] + y * a[16] + r * 64), sizeof sums);
         for (int k = 0; k < 16; ++k) {
-          const float v = static_cast<float>(static_cast<int32_t>(sums[k] + addends[k])) * factors[k];
+          const float sum = whole_sums ? static_cast<float>(static_cast<int32_t>(sums[k] + addends[k]))
+                                       : std::bit_cast<float>(sums[k]);
+          const float v = sum * factors[k];
           values[k] = a[5] && v < 0 ? 0 : v;
         }
         uint8_t* to = ub(a[0] + x * a[10] + y * a[15] + r * a[8]);

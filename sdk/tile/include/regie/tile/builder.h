@@ -92,10 +92,10 @@ class Builder {
             Expr a_stride, Expr b_stride);
   void drain(uint8_t from_type, uint8_t to_type, Place to, Place from, Expr rows, Expr column_blocks,
              Expr to_stride, Expr from_stride);
-  // Blocks of 16 columns of s32 as f32 times a factor a column; of s8 and u8 rounded, moved and held within.
-  // In a Repeat: to, a (the sums), b (factors and addends).
-  void requant(uint8_t to_type, Place to, Place from, const Requant& numbers, Expr rows, Repeat r1 = {},
-               Repeat r2 = {});
+  // Blocks of 16 columns of s32 or f32 as f32 times a factor a column; of s8 and u8 rounded, moved and held
+  // within. In a Repeat: to, a (the sums), b (factors and addends).
+  void requant(uint8_t from_type, uint8_t to_type, Place to, Place from, const Requant& numbers, Expr rows,
+               Repeat r1 = {}, Repeat r2 = {});
 
   // UB to UB, `count` elements a repeat.
   void binary(uint8_t op, uint8_t type, Place to, Place a, Place b, Expr count, Repeat r1 = {},
