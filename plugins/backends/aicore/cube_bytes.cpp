@@ -91,12 +91,7 @@ void Emitter::round_of_bytes(const Turn& turn, const Expr& c, const Expr& n, con
   if (p_.requants() && p_.turned()) x.row = round_up(m, 32);
   const Expr from = sums_slot(slot) * sums_bytes() + r * (d * m / 16 * kSums);
   const Expr channel = first_channel(turn, n, r), result = out * t_.result_slot + t_.ub_result;
-  if (residual_ != REGIE_NONE) {
-    addend_->begin_write(out);
-    b_.copy(ub(out * t_.result_slot + t_.ub_residual), gm(residual_, x.offset), x.run,
-            {x.runs, x.row, x.pitch});
-    addend_->end_write(out);
-  }
+  if (residual_ != REGIE_NONE) load_residual(x, out);
   if (p_.requants()) {
     results_->begin_write(out);
     requantise(from, channel, result);
@@ -121,11 +116,8 @@ void Emitter::round_of_bytes(const Turn& turn, const Expr& c, const Expr& n, con
       round_words(value, result, out);
     }
   }
-  if (residual_ != REGIE_NONE) e.on_cube ? add_on_cube(from, result, out) : add_bytes(result, out);
-  results_->end_write(out);
-  results_->begin_read(out);
-  b_.copy(gm(result_, x.offset), ub(result), x.run, {x.runs, x.pitch, x.row * es_});
-  results_->end_read(out);
+  if (residual_ != REGIE_NONE) add_bytes(result, out);
+  store_result(x, out);
 }
 
 void Emitter::round_words(int64_t value, const Expr& result, const Expr& out) {
@@ -175,47 +167,77 @@ void Emitter::load_sum() {
   b_.fill(ub(t_.ub_scalars), kF32, scalar(p_.bytes.sum_factor), 16);
 }
 
-void Emitter::add_on_cube(const Expr& from, const Expr& result, const Expr& out) {
+void Emitter::load_residual(const Part& x, const Expr& out) {
+  addend_->begin_write(out);
+  b_.copy(ub(out * t_.result_slot + t_.ub_residual), gm(residual_, x.offset), x.run,
+          {x.runs, x.row, x.pitch});
+  addend_->end_write(out);
+}
+
+void Emitter::store_result(const Part& x, const Expr& out) {
+  results_->end_write(out);
+  results_->begin_read(out);
+  b_.copy(gm(result_, x.offset), ub(out * t_.result_slot + t_.ub_result), x.run,
+          {x.runs, x.pitch, x.row * es_});
+  results_->end_read(out);
+}
+
+void Emitter::begin_sum(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot,
+                        const Expr& out) {
   const ByteEpilogue& e = p_.bytes;
   const int64_t m = t_.padded_rows, m1 = m / 16, d = t_.drained, count = t_.result_slot, sums = m1 * kSums;
   constexpr uint8_t f16 = REGIE_TILE_F16;
-  sum_panel_->begin_write(0);
-  widen_bytes(p_.elem, result, e.inner_zero, t_.ub_sum_half);
+  const Expr from = sums_of_round(slot, r), result = out * count + t_.ub_result, s = sum_slot(out);
+  load_residual(part(turn, c, n, r, es_), out);
+  results_->begin_write(out);
+  requantise(from, first_channel(turn, n, r), result);
+  sum_panel_->begin_write(s);
+  const Expr halves = s * (count * 4) + t_.ub_sum_half;
+  widen_bytes(p_.elem, result, e.inner_zero, halves);
   addend_->begin_read(out);
-  widen_bytes(p_.residual_elem, out * count + t_.ub_residual, e.residual_zero, t_.ub_sum_half + count * 2);
+  widen_bytes(p_.residual_elem, out * count + t_.ub_residual, e.residual_zero, halves + count * 2);
   addend_->end_read(out);
-  sum_panel_->end_write(0);
+  sum_panel_->end_write(s);
   // Rows of 32 channels to blocks of 16.
-  sum_panel_->begin_read(0);
-  sum_left_->begin_write(0);
+  const int64_t side_bytes = d * m * kBlock;
+  const Expr left = s * (2 * side_bytes) + t_.l1_sum;
+  sum_panel_->begin_read(s);
+  sum_left_->begin_write(s);
   for (int64_t side = 0; side < 2; ++side)
     for (int64_t half = 0; half < 2; ++half)
-      b_.copy(l1(t_.l1_sum + (side * d + half) * (m * kBlock)),
-              ub(t_.ub_sum_half + side * (count * 2) + half * kBlock), kBlock, {m, kBlock, 2 * kBlock},
+      b_.copy(l1(left + (side * side_bytes + half * (m * kBlock))),
+              ub(halves + (side * (count * 2) + half * kBlock)), kBlock, {m, kBlock, 2 * kBlock},
               {d / 2, 2 * m * kBlock, 2 * m * kBlock});
-  sum_panel_->end_read(0);
-  sum_left_->end_write(0);
-  sum_left_->begin_read(0);
-  sum_sums_->begin_write(0);
+  sum_panel_->end_read(s);
+  sum_left_->end_write(s);
+  sum_left_->begin_read(s);
+  sum_sums_->begin_write(s);
   b_.loop(d, [&](const Expr& j) {
     sum_l0_->begin_write(0);
     for (int64_t side = 0; side < 2; ++side)
-      b_.fractal(l0a(t_.l0a_sum + side * kFractal),
-                 l1(j * (m * kBlock) + (t_.l1_sum + side * d * m * kBlock)), {m1, 2 * kFractal, kFractal});
+      b_.fractal(l0a(t_.l0a_sum + side * kFractal), l1(left + j * (m * kBlock) + side * side_bytes),
+                 {m1, 2 * kFractal, kFractal});
     sum_l0_->end_write(0);
     sum_l0_->begin_read(0);
-    for (int64_t part = 0; part < 2; ++part)
-      b_.mmad(f16, l0c(from + j * sums), l0a(t_.l0a_sum), l0b(t_.l0b_sum + part * 2 * kFractal), m, 16, 32,
-              part, sums, 2 * kFractal, kFractal);
+    for (int64_t step = 0; step < 2; ++step)
+      b_.mmad(f16, l0c(from + j * sums), l0a(t_.l0a_sum), l0b(t_.l0b_sum + step * 2 * kFractal), m, 16, 32,
+              step, sums, 2 * kFractal, kFractal);
     sum_l0_->end_read(0);
   });
-  sum_left_->end_read(0);
-  sum_sums_->end_write(0);
-  sum_sums_->begin_read(0);
+  sum_left_->end_read(s);
+  sum_sums_->end_write(s);
+}
+
+void Emitter::end_sum(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot,
+                      const Expr& out) {
+  const ByteEpilogue& e = p_.bytes;
+  const int64_t m = t_.padded_rows, d = t_.drained, sums = m / 16 * kSums;
+  sum_sums_->begin_read(sum_slot(out));
   Requant q{ub(t_.ub_scalars), std::nullopt, e.sum_low > least_byte(p_.elem), e.sum_zero, kBlock};
-  b_.requant(kF32, byte_type(p_.elem), ub(result), l0c(from), q, m, {2, 16, sums, 0},
-             {d / 2, m * kBlock, 2 * sums, 0});
-  sum_sums_->end_read(0);
+  b_.requant(kF32, byte_type(p_.elem), ub(out * t_.result_slot + t_.ub_result), l0c(sums_of_round(slot, r)),
+             q, m, {2, 16, sums, 0}, {d / 2, m * kBlock, 2 * sums, 0});
+  sum_sums_->end_read(sum_slot(out));
+  store_result(part(turn, c, n, r, es_), out);
 }
 
 void Emitter::add_bytes(const Expr& result, const Expr& out) {

@@ -8,6 +8,17 @@ using namespace regie::tile;
 void Emitter::way_out(const Turn& turn, const Expr& c, const Expr& n, const Expr& slot) {
   sums_->begin_read(sums_slot(slot));
   const int64_t rounds = t_.columns / t_.drained;
+  if (p_.bytes.on_cube) {  // the next round's bytes are made while the cube adds those of this one
+    begin_sum(turn, c, n, 0, slot, rounds == 1 ? slot : Expr(0));
+    if (rounds > 1)
+      b_.loop(rounds - 1, [&](const Expr& r) {
+        begin_sum(turn, c, n, r + 1, slot, 1 - (r % 2));
+        end_sum(turn, c, n, r, slot, r % 2);
+      });
+    end_sum(turn, c, n, rounds - 1, slot, rounds == 1 ? slot : Expr((rounds - 1) % 2));
+    sums_->end_read(sums_slot(slot));
+    return;
+  }
   auto one = [&](const Expr& r, const Expr& out) {
     p_.of_bytes() ? round_of_bytes(turn, c, n, r, slot, out) : round(turn, c, n, r, slot, out);
   };

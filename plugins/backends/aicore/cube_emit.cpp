@@ -147,10 +147,11 @@ void Emitter::open() {
   sums_.emplace(b_, flags_, kCube, kVector, t_.sums_slots);
   if (residual_ != REGIE_NONE) addend_.emplace(b_, flags_, kLoad, kVector, 2);
   if (p_.bytes.on_cube) {
-    sum_panel_.emplace(b_, flags_, kVector, kStore, 1);
-    sum_left_.emplace(b_, flags_, kStore, kMove, 1);
+    const int64_t slots = t_.columns == t_.drained ? 1 : 2;
+    sum_panel_.emplace(b_, flags_, kVector, kStore, slots);
+    sum_left_.emplace(b_, flags_, kStore, kMove, slots);
     sum_l0_.emplace(b_, flags_, kMove, kCube, 1);
-    sum_sums_.emplace(b_, flags_, kCube, kVector, 1);
+    sum_sums_.emplace(b_, flags_, kCube, kVector, slots);
   }
   results_.emplace(b_, flags_, kVector, kStore, 2);
 }

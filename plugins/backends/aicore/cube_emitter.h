@@ -102,8 +102,6 @@ class Emitter {
   void round_words(int64_t value, const Expr& result, const Expr& out);
   // `count` bytes of the result and as many of the residual become bytes of their sum.
   void add_bytes(const Expr& result, const Expr& out);
-  // The same as a product on the cube, of sums that lie in L0C at `from`.
-  void add_on_cube(const Expr& from, const Expr& result, const Expr& out);
   void load_sum();
   // Bytes as halves, less their zero point.
   void widen_bytes(regie_elem elem, const Expr& from, int32_t zero, const Expr& to);
@@ -134,6 +132,17 @@ class Emitter {
            column_tile(n) * (t_.columns * 16 / lane) + r * (t_.drained * 16 / lane);
   }
   Part part(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, int64_t es) const;
+  // The same as a product on the cube, to where the round's sums lay in L0C: up to it, and from it on.
+  void begin_sum(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot,
+                 const Expr& out);
+  void end_sum(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot,
+               const Expr& out);
+  void load_residual(const Part& x, const Expr& out);
+  void store_result(const Part& x, const Expr& out);
+  Expr sums_of_round(const Expr& slot, const Expr& r) const {
+    return sums_slot(slot) * sums_bytes() + r * (t_.drained * t_.padded_rows / 16 * kSums);
+  }
+  Expr sum_slot(const Expr& out) const { return t_.columns == t_.drained ? Expr(0) : out; }
   // ub_drain, in L0C's order, with a table's number for each column.
   void by_column(uint8_t op, uint8_t type, const Expr& to, const Expr& table);
   void activate(const VectorStep& step, const Expr& to);

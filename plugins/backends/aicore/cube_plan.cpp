@@ -241,6 +241,7 @@ class Search {
       t.l1_sum_right = l1.take(p_.bytes.sum_bytes());
     }
     if (!l1.fits()) return too_big("L1", l1.used(), chip_.sizes.l1);
+    bool fits = false;
     for (int64_t drained : {16, 8, 4, 2, 1}) {
       // Bytes leave room for more, and their way out has more instructions to start.
       if (t.columns % drained || (drained > 4 && !p_.of_bytes())) continue;
@@ -249,10 +250,11 @@ class Search {
       if (place_ub(t)) {
         t.cycles = cycles(t);
         if (!best_ || t < *best_) best_ = t;
-        return;
+        if (!p_.bytes.on_cube) return;
+        fits = true;  // how many rounds overlap is weighed
       }
     }
-    too_big("UB", t.ub_used, chip_.sizes.ub);
+    if (!fits) too_big("UB", t.ub_used, chip_.sizes.ub);
   }
 
   bool place_ub(CubePlan& t) const {
@@ -314,7 +316,7 @@ class Search {
     t.ub_result = ub.take(2 * t.result_slot);
     if (p_.epilogue.residual_operand != REGIE_NONE) {
       t.ub_residual = ub.take(2 * t.result_slot);
-      t.ub_sum_half = ub.take(t.result_slot * (p_.bytes.on_cube ? 4 : 2));
+      t.ub_sum_half = ub.take(t.result_slot * (!p_.bytes.on_cube ? 2 : t.columns == t.drained ? 4 : 8));
     }
     if (p_.epilogue.residual_operand != REGIE_NONE && !p_.bytes.on_cube) {
       t.ub_sum_inner = ub.take(t.result_slot * 4);
@@ -428,9 +430,15 @@ class Search {
                    fill = (tile.sum() - tile.longest() - drain) / d(t.chunks);
       all = turns * tile.longest() + fill + drain + (p_.direct() ? 0 : (turns - 1) * (drain + fill));
     }
-    // The cube waits for bytes to add, and they for the cube: the next tile's product does not overlap.
-    if (sums_on_cube > 0)
-      all += (turns_m * inner - 1) * std::min(tile[REGIE_TILE_CUBE], tile[REGIE_TILE_VECTOR]);
+    if (sums_on_cube > 0) {
+      // A tile's product begins when the cube has added the bytes of the one before; of a single round these
+      // wait for each other.
+      const double waits = (tile[REGIE_TILE_STORE] + sums_on_cube) / rounds;
+      all = turns_m * inner *
+                std::max(tile[REGIE_TILE_LOAD],
+                         tile[REGIE_TILE_CUBE] - sums_on_cube + tile[REGIE_TILE_VECTOR] + waits) +
+            tile[REGIE_TILE_LOAD] + tile[REGIE_TILE_STORE] + h.l2_latency;
+    }
     if (t.sums_slots == 1) all += (turns_m * inner - 1) * tile[REGIE_TILE_VECTOR];
     if (t.resident) all += load_start + right_memory * d(t.turns_n) / right_rate;
     // Tables are there before anything else is done, and so are zeros where they end.

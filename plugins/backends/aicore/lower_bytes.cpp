@@ -301,6 +301,7 @@ Lowered lower_bytes(const Request& r) {
   out.name = std::string(p.convolution ? "convolution" : "matmul") + " of bytes " +
              std::to_string(plan.rows) + "x" + std::to_string(plan.columns * 16) + " on " +
              std::to_string(plan.cores()) + (plan.cores() == 1 ? " core" : " cores");
+  if (sum) out.name += on_cube ? ", sum on the cube" : ", sum";
   out.cycles = plan.cycles;
   out.write = [p, plan, sum, on_cube, c = std::move(c), chip = r.chip, &w]() mutable {
     Written written;
