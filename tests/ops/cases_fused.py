@@ -102,7 +102,8 @@ def quantised_sums(writer, v):
         x, w, r = integers(x_kind, (2, 4, 5, 6)), integers(np.int8, (3, 4, 3, 3)), integers(r_kind, (2, 3, 5, 6))
         bias = np.array(v.rng.integers(-50, 50, 3) / 64, np.float32) if v.flag() else None
         relu = v.flag()
-        operands = [x, scale(), integers(x_kind, ()), w, scale((3,)) if v.flag() else scale(), np.int8(0), bias, scale() * 64, integers(y_kind, ()),
+        w_scale = scale((3,)) if v.flag() else scale()
+        operands = [x, scale(), integers(x_kind, ()), w, w_scale, np.zeros(w_scale.shape, np.int8), bias, scale() * 64, integers(y_kind, ()),
                     r, scale(), integers(r_kind, ()), scale() * 16, integers(y_kind, ())]
         nodes = [helper.make_node("DequantizeLinear", ["x0", "x1", "x2"], ["xd"]),
                  helper.make_node("DequantizeLinear", ["x3", "x4", "x5"], ["wd"], axis=0),
@@ -133,4 +134,9 @@ def quantised_elements(writer, v):
                    nodes=[*flat, helper.make_node("DequantizeLinear", ["x0", "s", "z"], ["y0"], axis=1)])
 
 
-FAMILIES = [attention, quantised_products, quantised_sums, quantised_elements]
+def quantised_rest(writer, v):
+    quantised_elements(writer, v)
+    quantised_sums(writer, v)
+
+
+FAMILIES = [attention, quantised_products, quantised_rest]
