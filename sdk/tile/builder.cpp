@@ -90,6 +90,18 @@ void Builder::drain(uint8_t from_type, uint8_t to_type, Place to, Place from, Ex
        {to.offset, from.offset, rows, column_blocks, to_stride, from_stride});
 }
 
+void Builder::requant(uint8_t from_type, uint8_t to_type, Place to, Place from, const Requant& q, Expr rows,
+                      Repeat r1, Repeat r2) {
+  if (to.place != REGIE_TILE_UB || from.place != REGIE_TILE_L0C || q.factor.place != REGIE_TILE_UB ||
+      (q.addend && q.addend->place != REGIE_TILE_UB))
+    throw sdk::Failure(REGIE_INVALID_INPUT, "requant goes from l0c to ub, with numbers of ub");
+  const bool added = q.addend.has_value();
+  emit(REGIE_TILE_OP_REQUANT, {from_type, to_type},
+       {to.offset, from.offset, q.factor.offset, added ? q.addend->offset : Expr(0), added, q.relu, q.offset,
+        std::move(rows), q.row, r1.count, r1.to, r1.a, r1.b, added ? r1.b : Expr(0), r2.count, r2.to, r2.a,
+        r2.b, added ? r2.b : Expr(0)});
+}
+
 namespace {
 
 void in_ub(std::initializer_list<const Place*> places) {

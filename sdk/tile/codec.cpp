@@ -1,5 +1,6 @@
 #include "regie/tile/codec.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstring>
@@ -44,6 +45,14 @@ void put(sdk::BlobWriter& out, const T& value) {
   out.raw(&value, sizeof value);
 }
 
+// The first version of the format that has all instructions of a program.
+uint16_t version_of(const Program& p) {
+  return std::any_of(p.code.begin(), p.code.end(),
+                     [](const Instruction& i) { return i.op == REGIE_TILE_OP_REQUANT; })
+             ? 2
+             : 1;
+}
+
 }  // namespace
 
 std::string encode(const Program& p) {
@@ -71,7 +80,7 @@ std::string encode(const Program& p) {
   std::string body = gm.take() + code.take() + args.take() + exprs.take() + terms.take();
   regie_tile_header h{};
   h.magic = REGIE_TILE_MAGIC;
-  h.version = REGIE_TILE_VERSION;
+  h.version = version_of(p);
   h.header_bytes = sizeof h;
   h.cores = p.cores;
   h.l1 = p.chip.l1;
@@ -98,7 +107,7 @@ Program decode(std::string_view bytes) {
   regie_tile_header h;
   take(h);
   if (h.magic != REGIE_TILE_MAGIC) in.corrupt("its mark is missing");
-  if (h.version != REGIE_TILE_VERSION)
+  if (h.version < 1 || h.version > REGIE_TILE_VERSION)
     throw sdk::Failure(REGIE_UNSUPPORTED, "tile program of version " + std::to_string(h.version) +
                                               "; this build reads version " +
                                               std::to_string(REGIE_TILE_VERSION));

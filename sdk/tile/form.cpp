@@ -79,6 +79,9 @@ std::string mode_fault(const Instruction& i, const InstructionInfo& info, size_t
       bool ok = (m[0] == f32 && one_of(m[1], {f16, f32})) || (m[0] == s32 && m[1] == s32);
       return ok ? "" : "drain gives f16 or f32 from f32, s32 from s32";
     }
+    case REGIE_TILE_OP_REQUANT:
+      if (!one_of(m[0], {f32, s32})) return "requant takes f32 or s32";
+      return one_of(m[1], {f32, s8, u8}) ? "" : "requant gives f32, s8 or u8";
     case REGIE_TILE_OP_BINARY:
       if (!number) return "binary is of f16, f32 or s32";
       return m[0] == REGIE_TILE_DIV && m[1] == s32 ? "there is no div of s32" : "";

@@ -34,6 +34,8 @@ bool is_idle(const Concrete& c) {
       return !(a[4] && a[5] && a[10]);
     case REGIE_TILE_OP_TRANSPOSE:
       return !(a[4] && a[7]);
+    case REGIE_TILE_OP_REQUANT:
+      return !(a[7] && a[9] && a[14]);
     default:
       return true;
   }
@@ -64,6 +66,8 @@ int64_t repeats(const Concrete& c) {
       return a[5] * a[10];
     case REGIE_TILE_OP_TRANSPOSE:
       return a[4] * a[7];
+    case REGIE_TILE_OP_REQUANT:
+      return a[7] * a[9] > REGIE_TILE_COUNT_LIMIT ? a[7] * a[9] : a[7] * a[9] * a[14];
     default:
       return 0;
   }
@@ -96,6 +100,8 @@ bool writes_over_itself(const Concrete& c) {
       return still(5, 6) || still(10, 11);
     case REGIE_TILE_OP_TRANSPOSE:
       return a[2] == 0 || still(4, 5) || still(7, 8);
+    case REGIE_TILE_OP_REQUANT:
+      return still(7, 8) || still(9, 10) || still(14, 15);
     default:
       return false;
   }
@@ -200,6 +206,28 @@ std::string operand_fault(const Concrete& c, bool& alignment) {
       if (a[3] > 1) check.least(4, a[2] * 16 * bytes_of(c.mode[1]), overlap);
       if (a[3] > 1) check.least(5, a[2] * 64, overlap);
       break;
+    case REGIE_TILE_OP_REQUANT: {
+      // Half a block of bytes: two blocks of columns make one of 32 channels.
+      if (a[4] && c.mode[0] != REGIE_TILE_S32) return "numbers are added to sums of s32";
+      const int64_t to = 16 * bytes_of(c.mode[1]) % kBlock ? kBlock / 2 : kBlock;
+      check.aligned(0, to);
+      check.aligned(1, 64);
+      check.aligned(2, 4);
+      check.aligned(8, to, a[7] > 1);
+      check.aligned(10, to, a[9] > 1);
+      check.aligned(11, 64, a[9] > 1);
+      check.aligned(12, 4, a[9] > 1);
+      check.aligned(15, to, a[14] > 1);
+      check.aligned(16, 64, a[14] > 1);
+      check.aligned(17, 4, a[14] > 1);
+      if (a[4]) {
+        check.aligned(3, 4);
+        check.aligned(13, 4, a[9] > 1);
+        check.aligned(18, 4, a[14] > 1);
+      }
+      if (a[7] > 1) check.least(8, 16 * bytes_of(c.mode[1]), overlap);
+      break;
+    }
     case REGIE_TILE_OP_BINARY:
     case REGIE_TILE_OP_COMPARE: {
       int64_t e = bytes_of(c.mode[1]), to = c.op == REGIE_TILE_OP_COMPARE ? 1 : e;

@@ -41,6 +41,17 @@ constexpr ArgInfo kMmad[] = {{"to", ArgKind::address, true, 0},      {"a", ArgKi
 constexpr ArgInfo kDrain[] = {{"to", ArgKind::address, true, 0},  {"from", ArgKind::address, true, 0},
                               {"rows", ArgKind::count, true, 0},  {"n1", ArgKind::count, false, 1},
                               {"to1", ArgKind::stride, false, 0}, {"from1", ArgKind::stride, false, 0}};
+constexpr ArgInfo kRequant[] = {
+    {"to", ArgKind::address, true, 0},      {"from", ArgKind::address, true, 0},
+    {"factor", ArgKind::address, true, 0},  {"addend", ArgKind::address, false, 0},
+    {"added", ArgKind::flag, false, 0},     {"relu", ArgKind::flag, false, 0},
+    {"offset", ArgKind::number, false, 0},  {"rows", ArgKind::count, true, 0},
+    {"row", ArgKind::stride, true, 0},      {"n1", ArgKind::count, false, 1},
+    {"to1", ArgKind::stride, false, 0},     {"from1", ArgKind::stride, false, 0},
+    {"factor1", ArgKind::stride, false, 0}, {"addend1", ArgKind::stride, false, 0},
+    {"n2", ArgKind::count, false, 1},       {"to2", ArgKind::stride, false, 0},
+    {"from2", ArgKind::stride, false, 0},   {"factor2", ArgKind::stride, false, 0},
+    {"addend2", ArgKind::stride, false, 0}};
 constexpr ArgInfo kTwo[] = {
     {"to", ArgKind::address, true, 0},  {"a", ArgKind::address, true, 0},  {"b", ArgKind::address, true, 0},
     {"n", ArgKind::count, true, 0},     {"n1", ArgKind::count, false, 1},  {"to1", ArgKind::stride, false, 0},
@@ -112,6 +123,10 @@ constexpr InstructionInfo kTable[] = {
      {{{ModeKind::reduce, "operation"}, {ModeKind::type, "type"}, kNone, kNone}},
      kOne},
     {REGIE_TILE_OP_TRANSPOSE, "transpose", {{{ModeKind::width, "width"}, kNone, kNone, kNone}}, kTranspose},
+    {REGIE_TILE_OP_REQUANT,
+     "requant",
+     {{{ModeKind::type, "from"}, {ModeKind::type, "to"}, kNone, kNone}},
+     kRequant},
 };
 
 constexpr std::string_view kPipes[] = {"load", "move", "cube", "vector", "store"};

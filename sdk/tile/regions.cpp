@@ -136,6 +136,14 @@ void regions_of(const Concrete& c, std::vector<Region>& list) {
       out.add(ub, false, a[1], kBlock, kBlock / width_bytes(c.mode[0]), a[3], a[4], a[6], a[7], a[9]);
       out.add(ub, true, a[0], kBlock, kBlock / width_bytes(c.mode[0]), a[2], a[4], a[5], a[7], a[8]);
       break;
+    case REGIE_TILE_OP_REQUANT: {
+      const int64_t e = 16 * bytes_of(c.mode[1]);
+      out.add(REGIE_TILE_L0C, false, a[1], a[7] * 64, a[9], a[11], a[14], a[16]);
+      out.add(ub, false, a[2], 64, a[9], a[12], a[14], a[17]);
+      if (a[4]) out.add(ub, false, a[3], 64, a[9], a[13], a[14], a[18]);
+      out.add(ub, true, a[0], e, a[7], a[8], a[9], a[10], a[14], a[15]);
+      break;
+    }
     default:
       break;
   }

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "node.h"
+#include "bytes.h"
 
 namespace aicore::test {
 namespace {
@@ -39,6 +39,25 @@ TEST(AicoreFormats, ConversionsAreExact) {
     SCOPED_TRACE(words(seed, dims, regie::sdk::spell_layout(from) + " to " + regie::sdk::spell_layout(to)));
     Node node("regie.Reformat");
     node.operand(x).operand_in(from).result(dims).result_in(to);
+    const auto got = node.run(chip);
+    ASSERT_TRUE(got);
+    EXPECT_EQ(*got, x.values);
+  });
+}
+
+// Bytes to blocks of 32 channels and back.
+TEST(AicoreFormats, ConversionsOfBytesAreExact) {
+  for_seeds(80, 51500, [](uint64_t seed, Random& random) {
+    const Chip chip = any_chip(random);
+    std::vector<int64_t> dims = any_dims(random);
+    dims[1] = 32 * pick(random, 1, 4);
+    const auto elem = static_cast<regie_elem>(seed % 4 < 2 ? REGIE_U8 : REGIE_I8);
+    const regie_format from = seed % 2 ? kByteBlockedFormat : kPlainFormat,
+                       to = seed % 2 ? kPlainFormat : kByteBlockedFormat;
+    const Array x = random_bytes(random, dims, elem);
+    SCOPED_TRACE(words(seed, dims, regie::sdk::spell_layout(from) + " to " + regie::sdk::spell_layout(to)));
+    Node node("regie.Reformat");
+    node.operand(x, false, elem).operand_in(from).result(dims, elem).result_in(to);
     const auto got = node.run(chip);
     ASSERT_TRUE(got);
     EXPECT_EQ(*got, x.values);

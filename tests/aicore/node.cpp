@@ -72,11 +72,12 @@ int64_t place_of(int64_t i, const std::vector<int64_t>& dims, regie_format forma
     }
     return at;
   }
-  if (!is_blocked(format)) return i;
+  const int64_t block = regie::sdk::block_of(format);
+  if (!block) return i;
   int64_t map = 1;
   for (size_t d = 2; d < dims.size(); ++d) map *= dims[d];
   const int64_t position = i % map, c = i / map % dims[1], n = i / map / dims[1];
-  return ((n * ((dims[1] + 15) / 16) + c / 16) * map + position) * 16 + c % 16;
+  return ((n * ((dims[1] + block - 1) / block) + c / block) * map + position) * block + c % block;
 }
 // How many elements lie there: channels beyond the last one fill its block up.
 int64_t laid(const std::vector<int64_t>& dims, regie_format format) {
@@ -84,7 +85,8 @@ int64_t laid(const std::vector<int64_t>& dims, regie_format format) {
     const int64_t rows = dims[rows_axis(dims, format)];
     return product(dims) / rows / dims.back() * ((rows + 15) / 16 * 16) * ((dims.back() + 15) / 16 * 16);
   }
-  return is_blocked(format) ? product(dims) / dims[1] * ((dims[1] + 15) / 16 * 16) : product(dims);
+  const int64_t block = regie::sdk::block_of(format);
+  return block ? product(dims) / dims[1] * ((dims[1] + block - 1) / block * block) : product(dims);
 }
 // As they are to be by docs/aicore.md, zeros.
 std::vector<double> in_format(const std::vector<double>& values, const std::vector<int64_t>& dims,

@@ -144,11 +144,26 @@ Zeros draw_zeros(Random& random, regie_elem x_elem, regie_elem w_elem, int64_t c
   return z;
 }
 
+// Half of them of whole blocks of 32 channels, which may lie so.
+void draw_channels(Random& random, Convolution& c) {
+  c.draw_channels(random, 70, 80, 40);
+  if (pick(random, 0, 1)) return;
+  const auto whole = [](int64_t n) { return (n + 31) / 32 * 32; };
+  if (c.depthwise) {
+    const int64_t each = c.out / c.in;
+    c.in = c.group = whole(c.in);
+    c.out = c.in * each;
+  } else if (c.group == 1) {
+    c.in = whole(c.in);
+    c.out = whole(c.out);
+  }
+}
+
 bool convolution(uint64_t seed, Tally& tally) {
   Random random(seed);
   const Chip chip = any_chip(random);
   Convolution c;
-  c.draw_channels(random, 70, 80, 40);
+  draw_channels(random, c);
   if (!c.draw_map(random, 4, 5, 3, 2) || c.products() > 2'000'000) return false;
   const regie_elem x_elem = pick(random, 0, 1) ? REGIE_U8 : REGIE_I8,
                    w_elem = pick(random, 0, 2) ? REGIE_I8 : REGIE_U8;
@@ -188,6 +203,96 @@ TEST(Aicore, ConvolutionsOfBytes) {
   uint64_t seed = 500'000;
   for (int64_t i = 0; i < count && !HasFailure();) i += convolution(seed++, tally);
   tally.finish("convolutions of bytes");
+}
+
+// A residual sum behind a convolution: what DequantizeLinear, Add, Relu and QuantizeLinear give of the
+// convolution's own bytes, each rounded to f32.
+bool sum_of_bytes(uint64_t seed, Tally& tally) {
+  Random random(seed);
+  const Chip chip = any_chip(random);
+  Convolution c;
+  draw_channels(random, c);
+  if (!c.draw_map(random, 3, 3, 2, 2) || c.products() > 1'000'000) return false;
+  const auto any_byte = [&] { return static_cast<regie_elem>(pick(random, 0, 1) ? REGIE_U8 : REGIE_I8); };
+  const regie_elem x_elem = any_byte(), elem = any_byte(), r_elem = any_byte();
+  const Array x = random_bytes(random, c.x_dims(), x_elem),
+              weight = random_bytes(random, c.w_dims(), REGIE_I8),
+              added = random_bytes(random, c.y_dims(), r_elem);
+  const auto zero_of = [&](regie_elem e) {
+    return pick(random, 0, 2) ? low_of(e) + pick(random, 0, 255) : pick(random, 0, 1) ? low_of(e) : 0;
+  };
+  const int64_t x_zero = zero_of(x_elem), c_zero = zero_of(elem), r_zero = zero_of(r_elem),
+                y_zero = zero_of(elem);
+  const bool relu = pick(random, 0, 1);
+  const double depth = static_cast<double>(c.in / c.group * c.kh * c.kw),
+               x_scale = static_cast<float>(0.01 + static_cast<double>(random() % 100) / 2000);
+  const Array w_scale = random_scales(random, pick(random, 0, 1) ? c.out : 1, 0.01);
+  const auto near = [&](double v) {
+    return static_cast<float>(v * (0.5 + static_cast<double>(random() % 100) / 100));
+  };
+  const float c_scale = near(x_scale * 0.01 * 80 * 80 * std::sqrt(depth) / 60), r_scale = near(c_scale),
+              y_scale = near(1.5 * c_scale);
+  Array bias;
+  const int64_t biases = pick(random, 0, 2);  // none, whole ones, any
+  const auto scale_of = [&](int64_t o) {
+    return x_scale * w_scale.values[w_scale.values.size() == 1 ? 0 : static_cast<size_t>(o)];
+  };
+  if (biases) {
+    bias.dims = {c.out};
+    for (int64_t o = 0; o < c.out; ++o)
+      bias.values.push_back(static_cast<float>(static_cast<double>(pick(random, -9000, 9000)) * scale_of(o) *
+                                               (biases == 1 ? 1 : 1.37)));
+  }
+  Node node("regie.QConvAdd", REGIE_F32);
+  node.operand(c.shaped(x), false, x_elem).operand(one(x_scale), true, REGIE_F32);
+  node.operand(one(static_cast<double>(x_zero)), true, x_elem).operand(c.shaped(weight), true, REGIE_I8);
+  node.operand(w_scale, true, REGIE_F32).operand(one(0), true, REGIE_I8);
+  if (biases)
+    node.operand(bias, true, REGIE_F32);
+  else
+    node.absent();
+  node.operand(one(c_scale), true, REGIE_F32).operand(one(static_cast<double>(c_zero)), true, elem);
+  node.operand(c.shaped(added), false, r_elem).operand(one(r_scale), true, REGIE_F32);
+  node.operand(one(static_cast<double>(r_zero)), true, r_elem).operand(one(y_scale), true, REGIE_F32);
+  node.operand(one(static_cast<double>(y_zero)), true, elem).result(c.spatial(c.y_dims()), elem);
+  c.put_attrs(node);
+  node.attr("activation", relu ? "Relu" : "");
+  const double low = static_cast<double>(low_of(elem));
+  std::vector<double> expected;
+  std::vector<bool> open;  // between two whole numbers, before it is a byte
+  c.each_element([&](int64_t b, int64_t o, int64_t i) {
+    int64_t sum = 0;
+    c.each_product(b, o, i, [&](size_t left, size_t right) {
+      sum += (static_cast<int64_t>(x.values[left]) - x_zero) * static_cast<int64_t>(weight.values[right]);
+    });
+    double real = static_cast<double>(sum) * scale_of(o);
+    if (biases) real += bias.values[static_cast<size_t>(o)];
+    real /= static_cast<double>(c_scale);
+    open.push_back(std::abs(std::abs(real - std::floor(real)) - 0.5) < 1e-3);
+    const double whole = std::clamp(std::nearbyint(real) + static_cast<double>(c_zero), low, low + 255);
+    const float inner = static_cast<float>(whole - static_cast<double>(c_zero)) * c_scale,
+                outer =
+                    static_cast<float>(added.values[expected.size()] - static_cast<double>(r_zero)) * r_scale;
+    float value = inner + outer;
+    if (relu) value = std::max(value, 0.0F);
+    const double q = std::nearbyint(static_cast<double>(value / y_scale)) + static_cast<double>(y_zero);
+    expected.push_back(std::clamp(q, low, low + 255));
+  });
+  SCOPED_TRACE("seed " + std::to_string(seed) + ' ' + c.text());
+  tally.check(node, chip, [&](const std::vector<double>& got, const std::string& name) {
+    ASSERT_EQ(got.size(), expected.size()) << name;
+    for (size_t i = 0; i < got.size(); ++i)
+      ASSERT_LE(std::abs(got[i] - expected[i]), open[i] ? 2 : 0) << name << ", element " << i;
+  });
+  return true;
+}
+
+TEST(Aicore, SumsOfBytes) {
+  Tally tally;
+  const int64_t count = shapes(150);
+  uint64_t seed = 540'000;
+  for (int64_t i = 0; i < count && !HasFailure();) i += sum_of_bytes(seed++, tally);
+  tally.finish("convolutions and sums of bytes");
 }
 
 void product(uint64_t seed, Tally& tally) {

@@ -93,6 +93,31 @@ def quantised_products(writer, v):
         writer.add("regie.QConv" if conv else "regie.QMatMul", operands, nodes=nodes, reference=False, **attrs, **given)
 
 
+def quantised_sums(writer, v):
+    for number in range(24):
+        kinds = [v.choose([np.uint8, np.int8]) for _ in range(3)]
+        integers = lambda kind, shape: v.rng.integers(np.iinfo(kind).min, np.iinfo(kind).max + 1, shape).astype(kind)
+        scale = lambda shape=(): np.array(v.rng.integers(1, 16, shape) / 64, np.float32)
+        x_kind, y_kind, r_kind = kinds
+        x, w, r = integers(x_kind, (2, 4, 5, 6)), integers(np.int8, (3, 4, 3, 3)), integers(r_kind, (2, 3, 5, 6))
+        bias = np.array(v.rng.integers(-50, 50, 3) / 64, np.float32) if v.flag() else None
+        relu = v.flag()
+        w_scale = scale((3,)) if v.flag() else scale()
+        operands = [x, scale(), integers(x_kind, ()), w, w_scale, np.zeros(w_scale.shape, np.int8), bias, scale() * 64, integers(y_kind, ()),
+                    r, scale(), integers(r_kind, ()), scale() * 16, integers(y_kind, ())]
+        nodes = [helper.make_node("DequantizeLinear", ["x0", "x1", "x2"], ["xd"]),
+                 helper.make_node("DequantizeLinear", ["x3", "x4", "x5"], ["wd"], axis=0),
+                 helper.make_node("Conv", ["xd", "wd"] + (["x6"] if bias is not None else []), ["p"], pads=[1, 1, 1, 1]),
+                 helper.make_node("QuantizeLinear", ["p", "x7", "x8"], ["c"]),
+                 helper.make_node("DequantizeLinear", ["c", "x7", "x8"], ["cd"]),
+                 helper.make_node("DequantizeLinear", ["x9", "x10", "x11"], ["rd"]),
+                 helper.make_node("Add", ["cd", "rd"], ["s"]),
+                 *([helper.make_node("Relu", ["s"], ["a"])] if relu else []),
+                 helper.make_node("QuantizeLinear", ["a" if relu else "s", "x12", "x13"], ["y0"])]
+        given = {"activation": "Relu"} if relu else {}
+        writer.add("regie.QConvAdd", operands, nodes=nodes, reference=False, pads=[1, 1, 1, 1], **given)
+
+
 def quantised_elements(writer, v):
     for _ in range(10):
         kind = v.choose([np.uint8, np.int8])
@@ -109,4 +134,9 @@ def quantised_elements(writer, v):
                    nodes=[*flat, helper.make_node("DequantizeLinear", ["x0", "s", "z"], ["y0"], axis=1)])
 
 
-FAMILIES = [attention, quantised_products, quantised_elements]
+def quantised_rest(writer, v):
+    quantised_elements(writer, v)
+    quantised_sums(writer, v)
+
+
+FAMILIES = [attention, quantised_products, quantised_rest]

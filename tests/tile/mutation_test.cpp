@@ -167,6 +167,13 @@ std::vector<int64_t> essence(const tile::Concrete& c) {
     case REGIE_TILE_OP_DRAIN:
       unless(a[3] > 1, {4, 5});
       break;
+    case REGIE_TILE_OP_REQUANT:
+      unless(a[4], {3, 13, 18});
+      unless(a[7] > 1, {8});
+      unless(a[9] > 1, {10, 11, 12, 13});
+      unless(a[14] > 1, {15, 16, 17, 18});
+      if (c.mode[1] == F32) a[6] = 0;
+      break;
     case REGIE_TILE_OP_TRANSPOSE:
       unless(a[4] > 1, {5, 6});
       unless(a[7] > 1, {8, 9});
@@ -298,6 +305,7 @@ TEST(TileMutation, Matmul) { expect_caught(matmul(64, 48, 96, 32, 32, 2)); }
 TEST(TileMutation, RaggedMatmul) { expect_caught(matmul(50, 48, 90, 32, 32, 2)); }
 TEST(TileMutation, Softmax) { expect_caught(sharp_softmax(24, 40, 4, 2)); }
 TEST(TileMutation, ProductOfBytes) { expect_caught(bytes_product(128, 32, 64, 2)); }
+TEST(TileMutation, RequantisedProductOfBytes) { expect_caught(bytes_product(128, 32, 64, 2, true)); }
 TEST(TileMutation, Convolution) {
   Conv v;
   v.channels = 32;

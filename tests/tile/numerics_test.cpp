@@ -191,6 +191,9 @@ TEST(TileNumerics, ProductsOfBytes) {
     Case c = bytes_product(m, n, k, static_cast<uint32_t>(cores));
     run(c, machine());
     check_bytes_product(c, m, n, k);
+    Case requant = bytes_product(m, n, k, static_cast<uint32_t>(cores), true);
+    run(requant, machine());
+    check_bytes_product(requant, m, n, k, true);
   }
 }
 
@@ -239,6 +242,80 @@ TEST(TileNumerics, BytesAndBarriers) {
     int64_t row = (quarter % 2 == 0 ? 1 - core : 2 + core) * 4 + i % 64 / 16;
     EXPECT_EQ(got, sum(row, i % 16)) << i;
   }
+}
+
+// Sums of bytes out of L0C: with a number added, times a factor, to f32 and to bytes, two blocks of columns
+// side by side.
+TEST(TileNumerics, SumsBecomeBytesOnTheirWay) {
+  for (uint8_t type : {F32, S8, U8})
+    for (int relu : {0, 1})
+      for (int added : {0, 1}) {
+        Case c{"requant", {}, {Tensor(512), Tensor(1024), Tensor(256), Tensor(16 * 32 * 4)}};
+        std::mt19937 random(5);
+        for (size_t t = 0; t < 2; ++t)
+          for (uint8_t& v : c.buffers[t].bytes) v = static_cast<uint8_t>(random());
+        int32_t addends[32];
+        float factors[32];
+        for (int n = 0; n < 32; ++n) {
+          addends[n] = static_cast<int32_t>(random() % 100000) - 50000;
+          // Powers of two among them, so that some are just between two whole numbers.
+          factors[n] = n == 7 ? NAN : n % 2 ? 0x1p-9F : 0.0031F * static_cast<float>(n + 1);
+        }
+        std::memcpy(c.buffers[2].bytes.data(), addends, 128);
+        std::memcpy(c.buffers[2].bytes.data() + 128, factors, 128);
+        const int64_t element = tile::bytes_of(type), offset = type == F32 ? 0 : type == S8 ? -7 : 100;
+        Builder b(1, chip());
+        const uint32_t x = b.operand(0, 512), w = b.operand(1, 1024), t = b.operand(2, 256),
+                       y = b.result(0, static_cast<uint64_t>(16 * 32 * element));
+        b.copy(l1(0), gm(x, 0), 512);
+        b.copy(l1(512), gm(w, 0), 1024);
+        b.copy(ub(0), gm(t, 0), 256);
+        b.set(LOAD, MOVE, 0);
+        b.set(LOAD, VECTOR, 0);
+        b.wait(LOAD, MOVE, 0);
+        b.fractal(l0a(0), l1(0), {1, 512, 512});
+        b.fractal(l0b(0), l1(512), {2, 512, 512});
+        b.set(MOVE, CUBE, 0);
+        b.wait(MOVE, CUBE, 0);
+        b.mmad(S8, l0c(0), l0a(0), l0b(0), 16, 32, 32, 0, 1024, 0, 0);
+        b.set(CUBE, VECTOR, 0);
+        b.wait(CUBE, VECTOR, 0);
+        b.wait(LOAD, VECTOR, 0);
+        tile::Requant q{ub(128), std::nullopt, relu == 1, offset, 32 * element};
+        if (added) q.addend = ub(0);
+        b.requant(S32, type, ub(1024), l0c(0), q, 16, {2, 16 * element, 1024, 64});
+        b.set(VECTOR, STORE, 0);
+        b.wait(VECTOR, STORE, 0);
+        b.copy(gm(y, 0), ub(1024), 16 * 32 * element);
+        c.program = b.finish();
+        run(c, machine());
+        const std::string blob = tile::encode(c.program);
+        EXPECT_EQ(blob[4], 2);  // a version that older readers refuse
+        EXPECT_EQ(tile::decode(blob), c.program);
+        for (int64_t r = 0; r < 16; ++r)
+          for (int64_t n = 0; n < 32; ++n) {
+            int32_t sum = added ? addends[n] : 0;
+            for (int64_t k = 0; k < 32; ++k)
+              sum += static_cast<int8_t>(c.buffers[0].bytes[static_cast<size_t>(r * 32 + k)]) *
+                     static_cast<int8_t>(c.buffers[1].bytes[static_cast<size_t>(n * 32 + k)]);
+            float value = static_cast<float>(sum) * factors[n];
+            if (relu && value < 0) value = 0;
+            const uint8_t* got = c.buffers[3].bytes.data() + (r * 32 + n) * element;
+            if (type == F32) {
+              float f;
+              std::memcpy(&f, got, 4);
+              if (std::isnan(value))
+                EXPECT_TRUE(std::isnan(f));
+              else
+                EXPECT_EQ(f, value);
+              continue;
+            }
+            const double low = type == S8 ? -128 : 0;
+            const double whole = std::isnan(value) ? 0 : std::nearbyint(static_cast<double>(value));
+            const double want = std::clamp(whole + static_cast<double>(offset), low, low + 255);
+            EXPECT_EQ(type == S8 ? static_cast<int8_t>(*got) : *got, static_cast<int>(want)) << r << ' ' << n;
+          }
+      }
 }
 
 TEST(TileNumerics, LaunchesThatDoNotFitAreRefused) {

@@ -330,9 +330,9 @@ void check_conv(const Case& c, const Conv& v) {
       }
 }
 
-Case bytes_product(int64_t m, int64_t n, int64_t k, uint32_t cores) {
+Case bytes_product(int64_t m, int64_t n, int64_t k, uint32_t cores, bool requants) {
   const int64_t k1 = (k + 31) / 32, rows = m / cores, z = -3;
-  Case c{"bytes",
+  Case c{requants ? "requant" : "bytes",
          {},
          {Tensor(static_cast<size_t>(k * m)), Tensor(static_cast<size_t>(k1 * n * 32)),
           Tensor(static_cast<size_t>(8 * n)), Tensor(static_cast<size_t>(m * n))}};
@@ -380,13 +380,18 @@ Case bytes_product(int64_t m, int64_t n, int64_t k, uint32_t cores) {
   b.wait(CUBE, VECTOR, 0);
   const int64_t count = rows * n;
   const tile::Repeat by_row{rows, 64, 64, 0}, by_block{n / 16, rows * 64, rows * 64, 64};
-  b.drain(S32, S32, ub(sums), l0c(0), rows, n / 16, rows * 64, rows * 64);
-  b.binary(REGIE_TILE_ADD, S32, ub(sums), ub(sums), ub(tables), 16, by_row, by_block);
-  b.cast(S32, F32, REGIE_TILE_RINT, ub(sums), ub(sums), count);
-  b.binary(REGIE_TILE_MUL, F32, ub(sums), ub(sums), ub(tables + 4 * n), 16, by_row, by_block);
-  b.cast(F32, F16, REGIE_TILE_RINT, ub(halves), ub(sums), 16, {rows, n * 2, 64}, {n / 16, 32, rows * 64});
-  b.binary_scalar(REGIE_TILE_ADD, F16, ub(halves), ub(halves), tile::scalar(static_cast<float>(z)), count);
-  b.cast(F16, S8, REGIE_TILE_RINT, ub(bytes), ub(halves), count);
+  if (requants) {
+    tile::Requant q{ub(tables + 4 * n), ub(tables), false, z, n};
+    b.requant(S32, S8, ub(bytes), l0c(0), q, rows, {n / 16, 16, rows * 64, 64});
+  } else {
+    b.drain(S32, S32, ub(sums), l0c(0), rows, n / 16, rows * 64, rows * 64);
+    b.binary(REGIE_TILE_ADD, S32, ub(sums), ub(sums), ub(tables), 16, by_row, by_block);
+    b.cast(S32, F32, REGIE_TILE_RINT, ub(sums), ub(sums), count);
+    b.binary(REGIE_TILE_MUL, F32, ub(sums), ub(sums), ub(tables + 4 * n), 16, by_row, by_block);
+    b.cast(F32, F16, REGIE_TILE_RINT, ub(halves), ub(sums), 16, {rows, n * 2, 64}, {n / 16, 32, rows * 64});
+    b.binary_scalar(REGIE_TILE_ADD, F16, ub(halves), ub(halves), tile::scalar(static_cast<float>(z)), count);
+    b.cast(F16, S8, REGIE_TILE_RINT, ub(bytes), ub(halves), count);
+  }
   b.set(VECTOR, STORE, 0);
   b.wait(VECTOR, STORE, 0);
   b.copy(gm(y, b.core() * count), ub(bytes), count);
@@ -394,7 +399,7 @@ Case bytes_product(int64_t m, int64_t n, int64_t k, uint32_t cores) {
   return c;
 }
 
-void check_bytes_product(const Case& c, int64_t m, int64_t n, int64_t k) {
+void check_bytes_product(const Case& c, int64_t m, int64_t n, int64_t k, bool requants) {
   const int64_t z = -3;
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
@@ -406,7 +411,8 @@ void check_bytes_product(const Case& c, int64_t m, int64_t n, int64_t k) {
         sum += int32_t{c.buffers[0].bytes[static_cast<size_t>(l * m + i)]} *
                static_cast<int8_t>(c.buffers[1].bytes[static_cast<size_t>((l / 32 * n + j) * 32 + l % 32)]);
       auto half = [](double v) { return half_value(nearest_half(v)); };
-      const double value = half(half(static_cast<double>(static_cast<float>(sum) * scale)) + z);
+      const double real = static_cast<double>(static_cast<float>(sum) * scale);
+      const double value = requants ? std::nearbyint(real) + z : half(half(real) + z);
       ASSERT_EQ(static_cast<int8_t>(c.buffers[3].bytes[static_cast<size_t>(i * n + j)]),
                 std::clamp(std::nearbyint(value), -128.0, 127.0))
           << i << ' ' << j;

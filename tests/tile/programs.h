@@ -87,8 +87,9 @@ Case conv(const Conv& c, int64_t tile_m, int64_t tile_k, uint32_t cores);
 
 // Y[m, n] of s8 = A[k, m]' of u8 * B[k, n] of s8 (FRACTAL_Z), plus one s32, times one f32 a column, minus 3;
 // rows over cores, 32 each at least.
-Case bytes_product(int64_t m, int64_t n, int64_t k, uint32_t cores);
-void check_bytes_product(const Case& c, int64_t m, int64_t n, int64_t k);
+// `requants`: on their way out of L0C, by one instruction.
+Case bytes_product(int64_t m, int64_t n, int64_t k, uint32_t cores, bool requants = false);
+void check_bytes_product(const Case& c, int64_t m, int64_t n, int64_t k, bool requants = false);
 
 void check_add(const Case& c, int64_t count);
 void check_matmul(const Case& c, int64_t m, int64_t n, int64_t k);

@@ -47,6 +47,14 @@ struct ByteEpilogue {
   float divisor = 0;
   int32_t zero = 0, low = 0, high = 0;
   int32_t pad = 0;  // the left matrix's zero point: what lies around a map
+  // Of a sum with a residual of bytes (byte_sum.h): what the bytes so far and those of the residual are less
+  // by, and times; what the sum is divided by (0: nothing), moved by, and the least that it may be.
+  int32_t inner_zero = 0, residual_zero = 0, sum_zero = 0, sum_low = 0;
+  float inner_scale = 0, residual_scale = 0, sum_divisor = 0;
+  // It is made on the cube (add_on_cube), by a matrix behind the tables; this brings it to units.
+  bool on_cube = false;
+  float sum_factor = 0;
+  int64_t sum_bytes() const { return on_cube ? 4 * kFractal : 0; }
   int64_t tables() const { return int64_t{corrected} + int64_t{scaled} + int64_t{biased}; }
 };
 
@@ -55,7 +63,7 @@ struct CubeProblem {
   regie_elem elem = REGIE_F32;  // of the result, and of operands that do not say otherwise: f32 or f16
   regie_elem left_elem = REGIE_ELEM_UNKNOWN, right_elem = REGIE_ELEM_UNKNOWN, bias_elem = REGIE_ELEM_UNKNOWN,
              residual_elem = REGIE_ELEM_UNKNOWN;
-  // Of a convolution: blocks of 16 channels (NC1HWC0), the result together with the residual.
+  // Of a convolution: blocks of 16 channels (NC1HWC0), 32 of bytes, the result together with the residual.
   bool left_blocked = false, result_blocked = false;
   // Of a product: FRACTAL_NZ of halves, each batch for itself.
   bool left_matrix = false, right_matrix = false, residual_matrix = false, result_matrix = false;
@@ -115,7 +123,14 @@ struct CubeProblem {
   int64_t left_blocks() const { return up(in_group, k0()); }
   // Channels as they lie: the last block of a blocked tensor is filled up with zeros.
   int64_t lanes_in() const { return left_blocked ? round_up(channels, k0()) : channels; }
-  int64_t lanes_out() const { return result_blocked ? round_up(out_channels, 16) : out_channels; }
+  int64_t lanes_out() const { return result_blocked ? round_up(out_channels, result_lane()) : out_channels; }
+  // Channels in a block of the result.
+  int64_t result_lane() const { return is_byte(elem) ? 32 : 16; }
+  // Sums become bytes while they leave L0C: nothing is done to them but what `requant` does.
+  bool requants() const {
+    return is_byte(elem) && bytes.scaled && !bytes.biased && bytes.divisor == 0 &&
+           bytes.high == most_byte(elem) && (bytes.low == least_byte(elem) || bytes.low == bytes.zero);
+  }
   // Sums go from positions x channels to channels x positions on their way out.
   bool turned() const { return convolution && !result_blocked; }
   int64_t result_columns() const { return convolution ? out_channels : n; }
@@ -155,6 +170,9 @@ struct CubePlan {
   int64_t ub_drain = 0, ub_turned = 0, ub_sum = 0, ub_temporary = 0, ub_value = 0, ub_result = 0,
           ub_residual = 0, ub_used = 0;
   int64_t ub_tables = 0, ub_scalars = 0, ub_half = 0;  // of a product of bytes
+  int64_t l1_sum = 0, l1_sum_right = 0, l0a_sum = 0, l0b_sum = 0;
+  int64_t ub_sum_half = 0, ub_sum_inner = 0, ub_sum_outer = 0;  // of a sum with a residual of bytes
+  int64_t result_slot = 0;  // of a product of bytes: bytes of one of two in ub_result
   double cycles = 0;
   bool operator<(const CubePlan& o) const { return cycles < o.cycles; }
   int64_t cores() const { return parts_b * parts_m * parts_n; }

@@ -8,6 +8,17 @@ using namespace regie::tile;
 void Emitter::way_out(const Turn& turn, const Expr& c, const Expr& n, const Expr& slot) {
   sums_->begin_read(sums_slot(slot));
   const int64_t rounds = t_.columns / t_.drained;
+  if (p_.bytes.on_cube) {  // the next round's bytes are made while the cube adds those of this one
+    begin_sum(turn, c, n, 0, slot, rounds == 1 ? slot : Expr(0));
+    if (rounds > 1)
+      b_.loop(rounds - 1, [&](const Expr& r) {
+        begin_sum(turn, c, n, r + 1, slot, 1 - (r % 2));
+        end_sum(turn, c, n, r, slot, r % 2);
+      });
+    end_sum(turn, c, n, rounds - 1, slot, rounds == 1 ? slot : Expr((rounds - 1) % 2));
+    sums_->end_read(sums_slot(slot));
+    return;
+  }
   auto one = [&](const Expr& r, const Expr& out) {
     p_.of_bytes() ? round_of_bytes(turn, c, n, r, slot, out) : round(turn, c, n, r, slot, out);
   };
@@ -24,13 +35,13 @@ Emitter::Part Emitter::part(const Turn& turn, const Expr& c, const Expr& n, cons
     const int64_t map = p_.out_height * p_.out_width;
     const Expr channel = first_channel(turn, n, r);
     const Expr position = row_tile(turn) * (t_.out_rows * p_.out_width) + c * t_.rows;
-    // A position of a row-major plane is an element, one of a blocked plane 16.
-    const int64_t one = p_.result_blocked ? 16 : 1, most = t_.rows * one * es;
+    // A position of a row-major plane is an element, one of a blocked plane as many as a block has channels.
+    const int64_t lane = p_.result_lane(), one = p_.result_blocked ? lane : 1, most = t_.rows * one * es;
     x.offset = ((batch(turn) * p_.lanes_out() + channel) * map + position * one) * es;
     x.run = t_.turns_c > 1 ? clamp(0, most, (Expr(p_.out_height) - row_tile(turn)) * most)
                            : clamp(0, most, Expr(map * one * es) - position * (one * es));
     if (p_.result_blocked) {
-      x.runs = clamp(0, t_.drained, Expr(p_.lanes_out() / 16) - first_block(turn, n, r));
+      x.runs = clamp(0, t_.drained * 16 / lane, Expr(p_.lanes_out() / lane) - first_block(turn, n, r));
     } else {
       x.runs = clamp(0, t_.drained * 16, Expr(p_.out_channels) - channel);
     }

@@ -32,6 +32,7 @@ Emitter::Emitter(const CubeProblem& problem, const CubePlan& plan, Builder& buil
       zero_(g.zero),
       scale_(g.scale) {
   const CubeProblem& p = problem;
+  sum_offset_ = tables_offset_ + p.bytes.tables() * p.result_columns() * 4;
   const Expr core = b_.core();
   part_n_ = t_.parts_n == 1 ? Expr(0) : core % t_.parts_n;
   part_m_ = t_.parts_m == 1 ? Expr(0) : core / t_.parts_n % t_.parts_m;
@@ -56,6 +57,7 @@ void Emitter::emit() {
   load_bias();
   load_factors();
   load_tables();
+  load_sum();
   open();
   if (t_.resident) load_resident();
   // The innermost loop of several turns around tiles of rows loads the next turn's panel while it computes.
@@ -63,8 +65,9 @@ void Emitter::emit() {
   Turn turn;
   nest(0, inner, turn);
   if (t_.resident) right_ready_->end_read(0);
-  for (std::optional<Channel>* c : {&unit_, &panel_, &left_ready_, &right_unit_, &right_panel_, &right_ready_,
-                                    &l0_, &sums_, &addend_, &results_})
+  for (std::optional<Channel>* c :
+       {&unit_, &panel_, &left_ready_, &right_unit_, &right_panel_, &right_ready_, &l0_, &sums_, &addend_,
+        &sum_panel_, &sum_left_, &sum_l0_, &sum_sums_, &results_})
     if (*c) (*c)->close();
 }
 
@@ -94,7 +97,7 @@ void Emitter::clear() {
     cleared = true;
   }
   if (residual_ != REGIE_NONE) {
-    zero(t_.ub_residual, 2 * q() * residual_es_);
+    zero(t_.ub_residual, 2 * (p_.of_bytes() ? t_.result_slot : q() * residual_es_));
     cleared = true;
   }
   if (bias_ != REGIE_NONE) {
@@ -109,6 +112,9 @@ void Emitter::clear() {
     zero(t_.ub_tables, p_.bytes.tables() * table_bytes(p_, t_));
     cleared = true;
   }
+  // What fills up blocks that are turned over.
+  if (p_.of_bytes() && p_.requants() && p_.turned() && (t_.drained % 2 || t_.padded_rows % 32))
+    zero(t_.ub_half, t_.result_slot);
   if (cleared) hand_over(b_, flags_, kVector, kLoad);
 }
 
@@ -145,6 +151,13 @@ void Emitter::open() {
   l0_.emplace(b_, flags_, kMove, kCube, 2);
   sums_.emplace(b_, flags_, kCube, kVector, t_.sums_slots);
   if (residual_ != REGIE_NONE) addend_.emplace(b_, flags_, kLoad, kVector, 2);
+  if (p_.bytes.on_cube) {
+    const int64_t slots = t_.columns == t_.drained ? 1 : 2;
+    sum_panel_.emplace(b_, flags_, kVector, kStore, slots);
+    sum_left_.emplace(b_, flags_, kStore, kMove, slots);
+    sum_l0_.emplace(b_, flags_, kMove, kCube, 1);
+    sum_sums_.emplace(b_, flags_, kCube, kVector, slots);
+  }
   results_.emplace(b_, flags_, kVector, kStore, 2);
 }
 
@@ -348,7 +361,8 @@ Program cube_program(const CubeProblem& p, const CubePlan& plan, const Chip& chi
     g.factors_offset = right_bytes - static_cast<uint64_t>(p.result_columns() * 4);
   }
   if (p.of_bytes()) {
-    g.tables_offset = right_bytes - static_cast<uint64_t>(p.bytes.tables() * p.result_columns() * 4);
+    g.tables_offset =
+        right_bytes - static_cast<uint64_t>(p.bytes.tables() * p.result_columns() * 4 + p.bytes.sum_bytes());
     if (p.bytes.zero_operand != REGIE_NONE) g.zero = b.operand(p.bytes.zero_operand, 1);
     if (p.bytes.scale_operand != REGIE_NONE) g.scale = b.operand(p.bytes.scale_operand, 4);
   }

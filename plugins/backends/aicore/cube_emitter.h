@@ -99,6 +99,17 @@ class Emitter {
 
   void round_of_bytes(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot,
                       const Expr& out);
+  // A round's sums out of L0C, by the tables: to f32 in L0C's order, or to the bytes of the result.
+  void scale_sums(const Expr& from, const Expr& channel);
+  void requantise(const Expr& from, const Expr& channel, const Expr& result);
+  void round_words(int64_t value, const Expr& result, const Expr& out);
+  // `count` bytes of the result and as many of the residual become bytes of their sum.
+  void add_bytes(const Expr& result, const Expr& out);
+  void load_sum();
+  // Bytes as halves, less their zero point.
+  void widen_bytes(regie_elem elem, const Expr& from, int32_t zero, const Expr& to);
+  // The tables of columns from `channel` on, as requant takes them.
+  regie::tile::Requant tables_of(const Expr& channel, int64_t row) const;
   // Sums, or what was made of them, in four bytes each, to the result's order.
   void arrange_words(uint8_t type, const Expr& to, const Expr& from);
   // What the cube and im2col take the left matrix for.
@@ -117,16 +128,28 @@ class Emitter {
   Expr first_channel(const Turn& turn, const Expr& n, const Expr& r) const {
     return (p_.groups == 1 ? Expr(0) : group(turn) * p_.out_group) + first_column(n, r);
   }
-  // The same in blocks of 16 channels.
+  // The same in blocks of channels.
   Expr first_block(const Turn& turn, const Expr& n, const Expr& r) const {
-    return (p_.groups == 1 ? Expr(0) : group(turn) * (p_.out_group / 16)) + column_tile(n) * t_.columns +
-           r * t_.drained;
+    const int64_t lane = p_.result_lane();
+    return (p_.groups == 1 ? Expr(0) : group(turn) * (p_.out_group / lane)) +
+           column_tile(n) * (t_.columns * 16 / lane) + r * (t_.drained * 16 / lane);
   }
   // A residual that lies in another order than the result comes in blocks of 16 columns of single rows.
   void load_residual(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& out);
   // Of a product in FRACTAL_NZ: what fills up rows and columns is zero.
   void fill_matrix(const Turn& turn, const Expr& n, const Expr& r, const Expr& result);
   Part part(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, int64_t es) const;
+  // The same as a product on the cube, to where the round's sums lay in L0C: up to it, and from it on.
+  void begin_sum(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot,
+                 const Expr& out);
+  void end_sum(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot,
+               const Expr& out);
+  void load_residual(const Part& x, const Expr& out);
+  void store_result(const Part& x, const Expr& out);
+  Expr sums_of_round(const Expr& slot, const Expr& r) const {
+    return sums_slot(slot) * sums_bytes() + r * (t_.drained * t_.padded_rows / 16 * kSums);
+  }
+  Expr sum_slot(const Expr& out) const { return t_.columns == t_.drained ? Expr(0) : out; }
   // ub_drain, in L0C's order, with a table's number for each column.
   void by_column(uint8_t op, uint8_t type, const Expr& to, const Expr& table);
   void activate(const VectorStep& step, const Expr& to);
@@ -144,11 +167,12 @@ class Emitter {
   uint32_t left_, right_, bias_, residual_, result_, factors_;
   int64_t factors_offset_;
   int64_t tables_offset_;  // of a product of bytes
+  int64_t sum_offset_ = 0;
   uint32_t zero_, scale_;
   Expr part_b_ = 0, part_m_ = 0, part_n_ = 0, first_batch_ = 0, first_group_ = 0;
   // Channels, in the order of a tile's way.
   std::optional<Channel> unit_, panel_, left_ready_, right_unit_, right_panel_, right_ready_, l0_, sums_,
-      addend_, results_;
+      addend_, sum_panel_, sum_left_, sum_l0_, sum_sums_, results_;
 };
 
 }  // namespace aicore

@@ -78,19 +78,27 @@ class Search {
     const int64_t n1 = p_.n_blocks();
     for (int64_t columns : {1, 2, 4, 8, 16}) {
       if (columns > 1 && columns >= 2 * n1) break;
+      if (p_.result_blocked && columns * 16 % p_.result_lane()) continue;
       if (p_.groups > 1 && n1 % columns) continue;
       t.columns = columns;
       t.n_tiles = up(n1, columns);
       const int64_t m1 = t.padded_rows / 16;
       t.sums_slots = std::min<int64_t>(2, chip_.sizes.l0c / (m1 * columns * kSums));
       if (t.sums_slots == 0) break;
-      t.step =
-          std::min<int64_t>({chip_.sizes.l0a / 2 / (m1 * kFractal),
-                             chip_.sizes.l0b / 2 / (columns * p_.right_parts() * kFractal), p_.k_blocks()});
+      t.step = std::min<int64_t>(
+          {(chip_.sizes.l0a - sum_left(t)) / 2 / (m1 * kFractal),
+           (chip_.sizes.l0b - p_.bytes.sum_bytes()) / 2 / (columns * p_.right_parts() * kFractal),
+           p_.k_blocks()});
       if (t.step < 1) break;
+      t.l0a_sum = chip_.sizes.l0a - sum_left(t);
+      t.l0b_sum = chip_.sizes.l0b - p_.bytes.sum_bytes();
       try_parts(t);
     }
   }
+
+  // Of a sum on the cube: of L0A, for 16 channels of both addends, and of L1, for all of a tile.
+  int64_t sum_left(const CubePlan& t) const { return p_.bytes.on_cube ? 2 * t.padded_rows * kBlock : 0; }
+  int64_t sum_panel(const CubePlan& t) const { return sum_left(t) * t.columns + p_.bytes.sum_bytes(); }
 
   void try_parts(CubePlan t) {
     const int64_t batches = p_.batch * p_.groups, cores = chip_.cores;
@@ -160,10 +168,10 @@ class Search {
             (p_.direct() ? kb : round_up(kb * p_.k0(), t.unit_columns) / p_.k0()) * t.rows * kBlock;
       }
     }
-    int64_t left = chip_.sizes.l1;
+    int64_t left = chip_.sizes.l1 - sum_panel(t);
     for (int64_t slots : {2, 1}) {
       t.left_slots = slots;
-      left = chip_.sizes.l1 - slots * t.left_bytes;
+      left = chip_.sizes.l1 - sum_panel(t) - slots * t.left_bytes;
       if (left >= 2 * t.step * t.columns * p_.right_parts() * kFractal) break;
     }
     const int64_t block = t.columns * p_.right_parts() * kFractal;  // of the right matrix, a block of k
@@ -229,18 +237,25 @@ class Search {
     Room l1(chip_.sizes.l1);
     t.l1_left = l1.take(t.left_slots * t.left_bytes);
     t.l1_right = l1.take((t.resident ? 1 : 2) * t.right_bytes);
+    if (p_.bytes.on_cube) {
+      t.l1_sum = l1.take(sum_left(t) * t.columns);
+      t.l1_sum_right = l1.take(p_.bytes.sum_bytes());
+    }
     if (!l1.fits()) return too_big("L1", l1.used(), chip_.sizes.l1);
+    bool fits = false;
     for (int64_t drained : {16, 8, 4, 2, 1}) {
       // Bytes leave room for more, and their way out has more instructions to start.
       if (t.columns % drained || (drained > 4 && !p_.of_bytes())) continue;
+      if (p_.result_blocked && drained * 16 % p_.result_lane()) continue;
       t.drained = drained;
       if (place_ub(t)) {
         t.cycles = cycles(t);
         if (!best_ || t < *best_) best_ = t;
-        return;
+        if (!p_.bytes.on_cube) return;
+        fits = true;  // how many rounds overlap is weighed
       }
     }
-    too_big("UB", t.ub_used, chip_.sizes.ub);
+    if (!fits) too_big("UB", t.ub_used, chip_.sizes.ub);
   }
 
   bool place_ub(CubePlan& t) const {
@@ -286,12 +301,28 @@ class Search {
     const int64_t q = t.drained * 16 * t.padded_rows;
     t.ub_tables = ub.take(p_.bytes.tables() * table_bytes(p_, t));
     t.ub_scalars = ub.take(4 * kBlock);
-    t.ub_drain = ub.take(q * 4);
-    t.ub_sum = p_.epilogue.activation.empty() ? t.ub_drain : ub.take(q * 4);
-    t.ub_temporary = ub.take(q * 4 * epilogue_temporaries(p_));
-    t.ub_half = es_ == 1 ? ub.take(q * 2) : 0;
-    t.ub_turned = es_ == 1 && p_.turned() ? ub.take(q * 2) : t.ub_half;
-    t.ub_result = ub.take(2 * q * es_);
+    t.result_slot = q * es_;
+    if (p_.requants()) {
+      if (p_.turned()) {
+        t.result_slot = up(t.drained, 2) * 32 * round_up(t.padded_rows, 32);
+        t.ub_half = ub.take(t.result_slot);
+      }
+    } else {
+      t.ub_drain = ub.take(q * 4);
+      t.ub_sum = p_.epilogue.activation.empty() ? t.ub_drain : ub.take(q * 4);
+      t.ub_temporary = ub.take(q * 4 * epilogue_temporaries(p_));
+      t.ub_half = es_ == 1 ? ub.take(q * 2) : 0;
+      t.ub_turned = es_ == 1 && p_.turned() ? ub.take(q * 2) : t.ub_half;
+    }
+    t.ub_result = ub.take(2 * t.result_slot);
+    if (p_.epilogue.residual_operand != REGIE_NONE) {
+      t.ub_residual = ub.take(2 * t.result_slot);
+      t.ub_sum_half = ub.take(t.result_slot * (!p_.bytes.on_cube ? 2 : t.columns == t.drained ? 4 : 8));
+    }
+    if (p_.epilogue.residual_operand != REGIE_NONE && !p_.bytes.on_cube) {
+      t.ub_sum_inner = ub.take(t.result_slot * 4);
+      t.ub_sum_outer = ub.take(t.result_slot * 4);
+    }
     t.ub_used = ub.used();
     return ub.fits();
   }
@@ -361,7 +392,7 @@ class Search {
     tile[REGIE_TILE_CUBE] +=
         steps * (parts * h.cube_start + 2 * flag) + kb * m1 * n1 * parts / h.cube_efficiency;
     const double q = d(t.columns * 16 * t.padded_rows), rounds = d(t.columns / t.drained);
-    double vector = q * 4 / h.l0c_to_ub, starts = 1;
+    double vector = q * 4 / h.l0c_to_ub, starts = 1, sums_on_cube = 0;
     auto pass = [&](double passes) {
       vector += passes * q * 4 / lanes;
       starts += passes;
@@ -369,7 +400,15 @@ class Search {
     if (p_.of_bytes()) {
       const auto [passes, instructions] = bytes_out();
       vector += passes * q * 4 / lanes;
+      if (p_.bytes.scaled && p_.bytes.corrected) vector += q * 4 / h.l0c_to_ub;
       starts += instructions;
+      if (p_.bytes.on_cube) {
+        vector += q * 4 / h.l0c_to_ub;
+        tile[REGIE_TILE_STORE] += rounds * (4 * h.store_start + 4 * flag) + 4 * q / h.ub_to_l1;
+        tile[REGIE_TILE_MOVE] += n1 * (2 * h.move_start + 4 * flag) + 4 * q / h.l1_to_l0a;
+        sums_on_cube = n1 * (2 * h.cube_start + 4 * flag) + 4 * m1 * n1 / h.cube_efficiency;
+        tile[REGIE_TILE_CUBE] += sums_on_cube;
+      }
     } else if (!p_.convolution) {
       if (!p_.result_matrix || p_.epilogue.bias_operand != REGIE_NONE) pass(1);
     } else if (!p_.result_blocked)
@@ -378,8 +417,9 @@ class Search {
     if (p_.epilogue.scaled) pass(p_.turned() && !p_.split_sums ? 2 : 1);
     if (es_ == 2) pass(1);
     if (p_.epilogue.residual_operand != REGIE_NONE) {
-      pass(residual_es_ == 2 ? 2 : 1);
-      tile[REGIE_TILE_LOAD] += rounds * load_start + q * d(residual_es_) / read;
+      if (!p_.of_bytes()) pass(residual_es_ == 2 ? 2 : 1);
+      tile[REGIE_TILE_LOAD] +=
+          rounds * load_start + (p_.of_bytes() ? store_bytes(t) : q * d(residual_es_)) / read;
     }
     vector += activation_ * q * 4 / lanes;
     tile[REGIE_TILE_VECTOR] +=
@@ -393,26 +433,51 @@ class Search {
                    fill = (tile.sum() - tile.longest() - drain) / d(t.chunks);
       all = turns * tile.longest() + fill + drain + (p_.direct() ? 0 : (turns - 1) * (drain + fill));
     }
+    if (sums_on_cube > 0) {
+      // A tile's product begins when the cube has added the bytes of the one before; of a single round these
+      // wait for each other.
+      const double waits = (tile[REGIE_TILE_STORE] + sums_on_cube) / rounds;
+      all = turns_m * inner *
+                std::max(tile[REGIE_TILE_LOAD],
+                         tile[REGIE_TILE_CUBE] - sums_on_cube + tile[REGIE_TILE_VECTOR] + waits) +
+            tile[REGIE_TILE_LOAD] + tile[REGIE_TILE_STORE] + h.l2_latency;
+    }
     if (t.sums_slots == 1) all += (turns_m * inner - 1) * tile[REGIE_TILE_VECTOR];
     if (t.resident) all += load_start + right_memory * d(t.turns_n) / right_rate;
+    // Tables are there before anything else is done, and so are zeros where they end.
+    if (const double tables = d(p_.of_bytes() ? p_.bytes.tables() * table_bytes(p_, t) : 0); tables > 0)
+      all += load_start + h.l2_latency + h.vector_start + 4 * flag + tables / weights + tables / lanes;
     return all;
   }
 
   // What is done to the sums of a product of bytes: passes of four bytes an element, and instructions.
   std::pair<double, double> bytes_out() const {
-    const auto tables = static_cast<double>(p_.bytes.tables());
-    double passes = tables, instructions = tables;
+    double passes = 0, instructions = 0;
     auto add = [&](double more, double count = 1) {
       passes += more;
       instructions += count;
     };
-    if (p_.elem != REGIE_I32) add(1);
+    if (p_.epilogue.residual_operand != REGIE_NONE) {
+      if (p_.bytes.on_cube)
+        add(1, 3);
+      else
+        add(8, 10);
+      for (bool used : {p_.bytes.inner_zero != 0, p_.bytes.residual_zero != 0, p_.bytes.sum_zero != 0,
+                        p_.bytes.sum_low > least_byte(p_.elem)})
+        if (used) add(0.5);
+    }
+    if (p_.requants()) {
+      if (p_.turned()) add(0.5);
+      return {passes, instructions};
+    }
+    if (p_.bytes.biased || (p_.bytes.corrected && !p_.bytes.scaled)) add(1);
     if (es_ == 4) {
       p_.turned() ? add(2, 2) : add(1);
       return {passes, instructions};
     }
     if (p_.bytes.divisor != 0) add(chip_.hardware.slow_passes);
     add(2, 2);  // to whole numbers, to halves
+    if (p_.result_blocked) add(1);
     for (bool used :
          {p_.bytes.zero != 0, p_.bytes.low > least_byte(p_.elem), p_.bytes.high < most_byte(p_.elem)})
       if (used) add(0.5);
@@ -426,8 +491,9 @@ class Search {
   }
   double store_bytes(const CubePlan& t) const {  // of a tile of a product of bytes
     if (!p_.convolution) return in_blocks(t.rows * (t.columns / t.drained), t.drained * 16 * es_, p_.n * es_);
-    const int64_t one = (p_.result_blocked ? 16 : 1) * es_, map = p_.out_height * p_.out_width;
-    return in_blocks(p_.result_blocked ? t.columns : t.columns * 16, t.rows * one, map * one);
+    const int64_t lane = p_.result_blocked ? p_.result_lane() : 1, one = lane * es_,
+                  map = p_.out_height * p_.out_width;
+    return in_blocks(t.columns * 16 / lane, t.rows * one, map * one);
   }
 
   void add_panel(PipeCycles& to, double rows, double columns, double unit, int64_t es, double read,

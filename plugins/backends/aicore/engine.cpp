@@ -178,8 +178,8 @@ double reformat_ns(regie_engine* e, const regie_tensor* t, regie_format from, re
   }
 }
 
-// A fusion whose working set overflows the buffers is vetoed with the figures, and so is attention that has
-// no program while its products have. Only nodes of concrete shapes can be judged.
+// A fusion whose working set overflows the buffers is vetoed with the figures, and so are attention and sums
+// of bytes that have no program while their parts have. Only nodes of concrete shapes can be judged.
 uint32_t accept_fusion(regie_engine* e, const regie_graph* graph, uint32_t id, regie_str* reason) {
   const regie_node& n = graph->nodes[id];
   std::vector<std::vector<int64_t>> dims;
@@ -216,7 +216,9 @@ uint32_t accept_fusion(regie_engine* e, const regie_graph* graph, uint32_t id, r
     return 1;
   } catch (const Failure& f) {
     const bool overflows = dynamic_cast<const Overflow*>(&f) != nullptr;
-    if (f.code != REGIE_UNSUPPORTED || (!overflows && regie::sdk::sv(n.op) != "regie.Attention")) return 1;
+    const std::string_view op = regie::sdk::sv(n.op);
+    if (f.code != REGIE_UNSUPPORTED || (!overflows && op != "regie.Attention" && op != "regie.QConvAdd"))
+      return 1;
     e->reason = f.message;
     *reason = regie::sdk::str(e->reason);
     return 0;

@@ -15,6 +15,9 @@ namespace aicore {
 constexpr int64_t kC0 = 16;
 constexpr regie_format kPlainFormat = REGIE_FORMAT_ND;
 constexpr regie_format kBlockedFormat = regie::sdk::blocked_format(kC0);
+// Of bytes: as many as a fractal has along k. Whole blocks only.
+constexpr int64_t kByteC0 = 32;
+constexpr regie_format kByteBlockedFormat = regie::sdk::blocked_format(kByteC0);
 constexpr regie_format kHalfFormat = regie::sdk::kHalfElements;
 
 inline bool is_half(regie_format f) { return regie::sdk::half_elements(f); }
@@ -28,7 +31,13 @@ constexpr regie_format matrix_format(int32_t rows_from_end) {
 }
 inline bool is_known_format(regie_format f) {
   const regie_format order = f & ~kHalfFormat;
-  return order == REGIE_FORMAT_ND || order == kBlockedFormat || f == REGIE_FORMAT_NCHW || is_matrix(f);
+  return order == REGIE_FORMAT_ND || order == kBlockedFormat || f == REGIE_FORMAT_NCHW || is_matrix(f) ||
+         f == kByteBlockedFormat;
+}
+// May a tensor of bytes lie in blocks, of which none is filled up?
+inline bool byte_blocks_fit(regie_elem elem, std::span<const int64_t> dims) {
+  return (elem == REGIE_I8 || elem == REGIE_U8) && dims.size() >= 3 && dims.size() <= 5 && dims[1] > 0 &&
+         dims[1] % kByteC0 == 0;
 }
 // Are there channels to lie in blocks, and positions?
 inline bool blocks_fit(std::span<const int64_t> dims) {
@@ -65,6 +74,7 @@ int32_t rows_from_end(std::span<const int64_t> dims);
 bool takes_blocks(std::string_view op);
 // The same of FRACTAL_NZ.
 bool takes_matrices(std::string_view op);
+bool takes_byte_blocks(std::string_view op);
 
 // What is rounded to halves between tasks.
 enum class Rounding {

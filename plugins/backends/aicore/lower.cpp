@@ -48,12 +48,18 @@ constexpr Family kFamilies[] = {
     {"regie.FusedConv", lower_convolution},
     {"regie.FusedMatMul", lower_product},
     {"regie.QConv", lower_bytes},
+    {"regie.QConvAdd", lower_bytes},
     {"regie.QMatMul", lower_bytes},
 };
 
 bool any_blocked(const Request& r) {
   return std::any_of(r.operand_formats.begin(), r.operand_formats.end(), is_blocked) ||
          std::any_of(r.result_formats.begin(), r.result_formats.end(), is_blocked);
+}
+bool any_byte_blocks(const Request& r) {
+  const auto is = [](regie_format f) { return f == kByteBlockedFormat; };
+  return std::any_of(r.operand_formats.begin(), r.operand_formats.end(), is) ||
+         std::any_of(r.result_formats.begin(), r.result_formats.end(), is);
 }
 
 // Only these can read or write what is not row-major; which combinations, they say themselves.
@@ -64,11 +70,14 @@ void check_formats(const Request& r) {
       refuse(std::string(what) + " has no blocks of channels");
     if (is_matrix(f) && (t.rank < 2 || regie::sdk::rows_axis_of(f, t.rank) < 0))
       refuse(std::string(what) + " has no rows and columns");
+    if (f == kByteBlockedFormat && !byte_blocks_fit(t.elem, {t.dims, static_cast<size_t>(t.rank)}))
+      refuse(std::string(what) + " is not of whole blocks of 32 bytes");
   };
   for (size_t i = 0; i < r.operand_formats.size(); ++i)
     if (r.operand(i)) check(*r.operand(i), r.operand_format(i), "an operand");
   for (size_t i = 0; i < r.result_formats.size(); ++i)
     if (r.results[i].elem != REGIE_ELEM_UNKNOWN) check(r.results[i], r.result_format(i), "a result");
+  if (any_byte_blocks(r) && !takes_byte_blocks(r.op)) refuse("it has no program for blocks of bytes");
   if ((!any_blocked(r) || takes_blocks(r.op)) && (!any_matrix(r) || takes_matrices(r.op))) return;
   refuse("its programs are for row-major tensors");
 }

@@ -5,7 +5,10 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
+#include <tuple>
 
+#include "byte_sum.h"
 #include "quantised.h"
 
 namespace aicore {
@@ -22,7 +25,10 @@ constexpr BytePlaces kLinear{0, 1, 2, 3, 4, 5, 8, 6, 7};
 constexpr BytePlaces kFused{0, 1, 2, 3, 4, 5, 6, 7, 8};
 constexpr Operator kOperators[] = {{"ConvInteger", kInteger}, {"MatMulInteger", kInteger},
                                    {"QLinearConv", kLinear},  {"QLinearMatMul", kLinear},
-                                   {"regie.QConv", kFused},   {"regie.QMatMul", kFused}};
+                                   {"regie.QConv", kFused},   {"regie.QConvAdd", kFused},
+                                   {"regie.QMatMul", kFused}};
+// What regie.QConvAdd has beside.
+constexpr uint32_t kResidual = 9, kResidualScale = 10, kResidualZero = 11, kSumScale = 12, kSumZero = 13;
 
 struct Reader {
   const Request& r;
@@ -50,6 +56,62 @@ struct Reader {
     return {from, from + count};
   }
 };
+
+void check_byte_formats(const Request& r) {
+  const auto plain = [](regie_format f) { return f == kPlainFormat || f == REGIE_FORMAT_NCHW; };
+  const bool sums = r.op == "regie.QConvAdd", blocks = sums || r.op == "regie.QConv" || r.op == "QLinearConv";
+  const char* wrong = "its programs are for row-major tensors";
+  for (size_t i = 0; i < r.operands.size(); ++i)
+    if (!plain(r.operand_format(i)) &&
+        !(blocks && (i == 0 || (sums && i == kResidual)) && r.operand_format(i) == kByteBlockedFormat))
+      refuse(wrong);
+  if (!plain(r.result_format(0)) && !(blocks && r.result_format(0) == kByteBlockedFormat)) refuse(wrong);
+}
+
+// The sum with a residual that regie.QConvAdd ends with; its scales are those of `kernel`'s program.
+ByteSum read_sum(const Request& r, const Reader& read, CubeProblem& p, float inner_scale) {
+  const regie_tensor &y = r.results[0], &added = r.need(kResidual);
+  const auto dims = regie::sdk::dims_of(added), shape = regie::sdk::dims_of(y);
+  if (!std::equal(dims.begin(), dims.end(), shape.begin(), shape.end()))
+    refuse("its residual has another shape");
+  if (!is_byte(added.elem) || added.data) refuse("its residual is no computed tensor of bytes");
+  if (p.out_height * p.out_width > 1 && r.operand_format(kResidual) != r.result_format(0))
+    refuse("residual and result in different formats");
+  ByteEpilogue& e = p.bytes;
+  p.epilogue.residual_operand = kResidual;
+  p.residual_elem = added.elem;
+  ByteSum sum;
+  sum.elem = y.elem;
+  sum.residual_elem = added.elem;
+  sum.inner_scale = inner_scale;
+  sum.residual_scale = read.floats(kResidualScale, 1, "the residual's scale").front();
+  sum.scale = read.floats(kSumScale, 1, "the sum's scale").front();
+  sum.inner_zero = e.inner_zero = e.zero;
+  sum.residual_zero = e.residual_zero = read.zeros(kResidualZero, 1, "the residual's zero point").front();
+  sum.zero = e.sum_zero = read.zeros(kSumZero, 1, "the sum's zero point").front();
+  const regie_tensor* zero = r.operand(kSumZero);
+  if ((zero ? zero->elem : regie_elem{REGIE_U8}) != y.elem)
+    refuse("its result has another type than its zero point");
+  const std::string_view activation = r.attrs.text("activation", "");
+  if (!activation.empty() && activation != "Relu") refuse("an activation of a sum of bytes other than Relu");
+  e.sum_low = activation.empty() ? least_byte(y.elem) : std::max(least_byte(y.elem), sum.zero);
+  sum.low = e.sum_low;
+  if (!std::isfinite(sum.residual_scale) || !std::isfinite(sum.scale) || !std::isfinite(inner_scale))
+    refuse("a scale is no finite number");
+  return sum;
+}
+
+// What lies in blocks of channels: what is said to, and a map of one position as it is.
+void read_blocks(const Request& r, CubeProblem& p) {
+  p.left_blocked = r.operand_format(0) == kByteBlockedFormat;
+  p.result_blocked = r.result_format(0) == kByteBlockedFormat;
+  const bool left = p.groups == 1 || p.in_group % kByteC0 == 0,
+             result = p.groups == 1 || p.out_group % p.result_lane() == 0;
+  if ((p.left_blocked && !left) || (p.result_blocked && !result))
+    refuse("groups that do not fill blocks of 32");
+  p.left_blocked |= left && p.height * p.width == 1 && p.channels % kByteC0 == 0;
+  p.result_blocked |= result && p.out_height * p.out_width == 1 && p.out_channels % p.result_lane() == 0;
+}
 
 void read_matrices(const Request& r, const regie_tensor& a, const regie_tensor& b, const regie_tensor& y,
                    CubeProblem& p) {
@@ -121,25 +183,21 @@ const BytePlaces* byte_places(std::string_view op) {
 Lowered lower_bytes(const Request& r) {
   const BytePlaces& at = *byte_places(r.op);
   const Reader read{r};
-  for (size_t i = 0; i < r.operands.size(); ++i)
-    if (r.operand_format(i) != kPlainFormat && r.operand_format(i) != REGIE_FORMAT_NCHW)
-      refuse("its programs are for row-major tensors");
-  if (r.result_format(0) != kPlainFormat && r.result_format(0) != REGIE_FORMAT_NCHW)
-    refuse("its programs are for row-major tensors");
+  check_byte_formats(r);
   const regie_tensor &x = r.need(at.x), &w = r.need(at.w), &y = r.results[0];
   if (!is_byte(x.elem) || !is_byte(w.elem)) refuse("operands that are no bytes");
   CubeProblem p;
   p.right_operand = at.w;
   if (r.op.find("Conv") != std::string_view::npos) {
     read_convolution(r, x, w, y, p);
-    p.left_blocked = p.height * p.width == 1 && p.groups == 1 && p.channels % 32 == 0;
-    p.result_blocked = p.out_height * p.out_width == 1 && p.groups == 1 && p.out_channels % 16 == 0;
+    read_blocks(r, p);
   } else {
     read_matrices(r, x, w, y, p);
   }
   const int64_t columns = p.result_columns();
   ByteEpilogue& e = p.bytes;
   ByteColumns c;
+  std::optional<ByteSum> sum;
   c.weight_zeros = read.zeros(at.w_zero, columns, "the weights' zero point");
   e.parts = parts_of(p, w, c);
   // The left matrix's zero point.
@@ -202,7 +260,14 @@ Lowered lower_bytes(const Request& r) {
         e.biased = true;
       }
     }
-    read_activation(r, p, y_scale);
+    if (r.op == "regie.QConvAdd") {
+      const regie_tensor* inner_zero = r.operand(at.y_zero);
+      if ((inner_zero ? inner_zero->elem : regie_elem{REGIE_U8}) != y.elem)
+        refuse("what is added is of another type than the sum");
+      sum = read_sum(r, read, p, y_scale);
+    } else {
+      read_activation(r, p, y_scale);
+    }
     if (y_scale != 0 && e.divisor == 0) {
       for (float& f : c.factors) f /= y_scale;
       for (float& f : c.float_biases) f /= y_scale;
@@ -210,15 +275,40 @@ Lowered lower_bytes(const Request& r) {
     if (!std::all_of(c.factors.begin(), c.factors.end(), [](float f) { return std::isfinite(f); }))
       refuse("a scale is no finite number");
   }
-  const CubePlan plan = plan_once(r, p);
+  CubePlan plan;
+  std::optional<CubeSum> on_cube;
+  try {
+    plan = plan_once(r, p);
+  } catch (const Overflow&) {
+    if (!sum) throw;
+  }
+  if (sum && p.result_blocked && p.requants()) {  // the residual lies in blocks then, too
+    CubeProblem other = p;
+    other.bytes.on_cube = true;
+    try {
+      const CubePlan found = plan_once(r, other);
+      if (plan.cycles == 0 || found.cycles < plan.cycles) on_cube = cube_sum_of(*sum);
+      if (on_cube) {
+        plan = found;
+        p = other;
+        p.bytes.sum_factor = on_cube->factor;
+      }
+    } catch (const Overflow&) {
+    }
+  }
+  if (plan.cycles == 0) plan = plan_once(r, p);  // says why there is none
   Lowered out;
   out.name = std::string(p.convolution ? "convolution" : "matmul") + " of bytes " +
              std::to_string(plan.rows) + "x" + std::to_string(plan.columns * 16) + " on " +
              std::to_string(plan.cores()) + (plan.cores() == 1 ? " core" : " cores");
+  if (sum) out.name += on_cube ? ", sum on the cube" : ", sum";
   out.cycles = plan.cycles;
-  out.write = [p, plan, c = std::move(c), chip = r.chip, &w] {
+  out.write = [p, plan, sum, on_cube, c = std::move(c), chip = r.chip, &w]() mutable {
     Written written;
+    if (sum && !on_cube)
+      std::tie(p.bytes.inner_scale, p.bytes.residual_scale, p.bytes.sum_divisor) = scales_of(*sum);
     PackedWeight packed{p.right_operand, pack_bytes(p, plan, w, c), "opaque:aicore:fractal_z-s8"};
+    if (on_cube) packed.bytes += pack_cube_sum(*on_cube);
     const uint64_t right_bytes = packed.bytes.size();
     written.weights.push_back(std::move(packed));
     written.program = cube_program(p, plan, chip, right_bytes);

@@ -64,7 +64,12 @@ std::vector<int64_t> key_of(const CubeProblem& p) {
                            p.bytes.divisor != 0,
                            p.bytes.zero != 0,
                            p.bytes.low,
-                           p.bytes.high};
+                           p.bytes.high,
+                           p.bytes.inner_zero != 0,
+                           p.bytes.residual_zero != 0,
+                           p.bytes.sum_zero != 0,
+                           p.bytes.sum_low,
+                           p.bytes.on_cube};
   for (char c : e.activation) key.push_back(c);
   return key;
 }

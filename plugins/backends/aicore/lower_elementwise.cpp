@@ -49,8 +49,24 @@ void split_channels(std::vector<int64_t>& sizes, bool spread) {
   sizes[1] = spread ? 1 : lanes_of(sizes[1]) / kC0;
 }
 
+// Bytes in blocks: the walk is that over row-major tensors, where all that has more than one element lies so.
+void check_byte_blocks(const Request& r) {
+  const regie_tensor& y = r.results[0];
+  const bool blocks = r.result_format(0) == kByteBlockedFormat;
+  const char* wrong = "operands and results in different formats";
+  for (size_t i = 0; i < r.results.size(); ++i)
+    if ((r.result_format(i) == kByteBlockedFormat) != blocks) refuse(wrong);
+  for (size_t i = 0; i < r.operands.size(); ++i) {
+    const regie_tensor& t = r.operands[i];
+    const bool own = r.operand_format(i) == kByteBlockedFormat;
+    if (own && (!blocks || t.rank != y.rank || !std::equal(y.dims, y.dims + y.rank, t.dims))) refuse(wrong);
+    if (blocks && !own && t.elem != REGIE_ELEM_UNKNOWN && regie::sdk::count_of(t) != 1) refuse(wrong);
+  }
+}
+
 Shape merge(const Request& r) {
   const regie_tensor& y = r.results[0];
+  check_byte_blocks(r);
   const bool blocked = is_blocked(r.result_format(0));
   for (size_t i = 0; i < r.results.size(); ++i) {
     const regie_tensor& t = r.results[i];

@@ -20,19 +20,21 @@ struct Pool {
   bool average = false;
   regie_elem in_elem = REGIE_F32, out_elem = REGIE_F32;
   bool blocked = false;  // operand and result in blocks of 16 channels
+  bool bytes = false;    // in blocks, of 32 channels then
   int64_t batch = 1, channels = 1, height = 1, width = 1, out_height = 1, out_width = 1;
   int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1, pad_top = 0,
           pad_left = 0;
   int64_t in_bytes() const { return size_of(in_elem); }
   int64_t out_bytes() const { return size_of(out_elem); }
   bool exact = false;  // f32 all the way
+  int64_t lane() const { return bytes ? 32 : 16; }
   // To L1 as it lies.
-  bool direct() const { return blocked && (in_bytes() == 2 || exact); }
+  bool direct() const { return blocked && (in_bytes() == 2 || exact || bytes); }
   // Of what comes in through UB: halved, unless f32 is turned there, which takes all the room.
   int64_t slots() const { return exact ? 1 : 2; }
-  int64_t place_bytes() const { return exact ? 64 : 32; }  // of 16 channels at a position, in L1 and gathered
+  int64_t place_bytes() const { return exact ? 64 : 32; }  // of a block at a position, in L1 and gathered
   int64_t taps() const { return kernel_h * kernel_w; }
-  int64_t blocks() const { return up(channels, 16); }
+  int64_t blocks() const { return up(channels, lane()); }
   // Channels as they lie. Those that fill up the last block are zeros, and so are their maxima and means.
   int64_t lanes() const { return blocked ? round_up(channels, 16) : channels; }
 };
@@ -62,13 +64,15 @@ bool place(const Pool& p, PoolPlan& t, const Chip& chip) {
     t.sums = t.halves_out + 3 * 32 * t.padded;
   }
   t.taps = ub.take(2 * p.taps() * t.padded * p.place_bytes());
-  t.folded = ub.take(t.padded * p.place_bytes());
-  if (p.average && !p.exact) {
+  t.folded = ub.take(t.padded * (p.bytes ? 64 : p.place_bytes()));
+  if (p.bytes) {
+    t.tap = ub.take(t.padded * 64);
+  } else if (p.average && !p.exact) {
     t.wide = ub.take(t.padded * 64);
     t.tap = ub.take(t.padded * 64);
   }
   t.turned = p.out_bytes() != 2 && !p.blocked && !p.exact ? ub.take(t.padded * 32) : 0;
-  t.result = ub.take(2 * 16 * t.padded * p.out_bytes());
+  t.result = ub.take(2 * p.lane() * t.padded * p.out_bytes());
   t.used = ub.used();
   return ub.fits() && 2 * t.pixels * p.place_bytes() <= chip.sizes.l1;
 }
@@ -77,7 +81,8 @@ double cycles_of(const Pool& p, const PoolPlan& t, const Chip& chip) {
   const auto& h = chip.hardware;
   const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency,
                s = static_cast<double>(p.in_bytes());
-  const double in = 16 * static_cast<double>(t.pixels), out = 16 * static_cast<double>(t.padded),
+  const auto lane = static_cast<double>(p.lane());
+  const double in = lane * static_cast<double>(t.pixels), out = lane * static_cast<double>(t.padded),
                taps = static_cast<double>(p.taps());
   const int64_t running = t.parts_item * t.parts_row;
   const double all = static_cast<double>(p.batch * p.lanes()) *
@@ -86,12 +91,13 @@ double cycles_of(const Pool& p, const PoolPlan& t, const Chip& chip) {
   PipeCycles c;
   c[REGIE_TILE_LOAD] = h.load_start + h.l2_latency + in * s / chip.read_rate(running, all);
   const double way_in = p.direct() ? 0 : p.exact ? 32 : p.blocked || s == 2 ? 4 : s == 1 ? 6 : 8;
-  const double a_tap = p.exact ? 4 : p.average ? 8 : 2, way_out = p.blocked ? 4 : p.exact ? 36 : 8;
+  const double a_tap = p.exact || p.bytes ? 4 : p.average ? 8 : 2, way_out = p.blocked ? 4 : p.exact ? 36 : 8;
   c[REGIE_TILE_VECTOR] = 4 * h.vector_start + in * way_in / lanes +
                          taps * (h.vector_start + out * a_tap / lanes) + out * way_out / lanes;
   const double moves = p.exact ? 2 : 1;
+  if (p.bytes) c[REGIE_TILE_VECTOR] += taps * h.vector_start;
   if (p.exact) c[REGIE_TILE_VECTOR] += ((p.blocked ? 3 : 21) + taps) * h.vector_start;
-  c[REGIE_TILE_MOVE] = moves * (h.move_start + taps * out * 2 / h.l1_to_ub);
+  c[REGIE_TILE_MOVE] = moves * (h.move_start + taps * out * (p.bytes ? 1 : 2) / h.l1_to_ub);
   c[REGIE_TILE_STORE] = h.store_start * 2 + h.l2_latency +
                         (p.direct() ? 0 : in * (p.exact ? 4 : 2) / h.ub_to_l1) +
                         out * static_cast<double>(p.out_bytes()) / chip.write_rate(running, all);
@@ -175,7 +181,7 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
              part_i = t.parts_item == 1 ? Expr(0) : core / t.parts_row;
 
   auto tile = [&](const Expr& batch, const Expr& item, const Expr& row, const Expr& k) {
-    const Expr channel = item * 16,
+    const Expr channel = item * p.lane(),
                valid = p.lanes() % 16 ? clamp(0, 16, Expr(p.channels) - channel) : Expr(16);
     auto window = [&](const std::function<void(const Expr& first, const Expr& top)>& body) {
       at_window(b, row, t.out_rows * p.stride_h, p.pad_top, p.height - t.window, t.parts_row * t.turns_row,
@@ -245,7 +251,8 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
       i.plane = 32 * P;
       i.row_stride = taps * kFractal;
       i.pad = p.average ? 0 : 0xfc00;  // minus infinity
-      if (p.exact) {                   // places of 8 channels, twice as many in a row
+      if (p.bytes) i.pad = least_byte(p.in_elem);
+      if (p.exact) {  // places of 8 channels, twice as many in a row
         i.width = 2 * p.width;
         i.stride_w = 2 * p.stride_w;
         i.dilation_w = 2 * p.dilation_w;
@@ -253,7 +260,7 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
         i.plane = 64 * P;
         i.pad = p.average ? 0 : 0xff7f;  // twice: nearly the least number of f32
       }
-      b.im2col(ub(at), l1(k * (unit * P)), f16, i);
+      b.im2col(ub(at), l1(k * (unit * P)), p.bytes ? byte_type(p.in_elem) : f16, i);
       if (!p.exact) return;
       i.left = -2 * p.pad_left + 1;
       b.im2col(ub(at + taps * m * 32), l1(k * (unit * P)), f16, i);
@@ -263,7 +270,14 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
     gathered.begin_read(k);
     const int64_t m1 = m / 16;
     auto one = [&](int64_t tap) { return at + tap * kFractal; };
-    if (p.exact) {
+    if (p.bytes) {  // halves hold them
+      const Repeat spread{m1, 1024, taps * kFractal};
+      b.cast(byte_type(p.in_elem), f16, REGIE_TILE_RINT, ub(t.folded), ub(one(0)), 512, spread);
+      for (int64_t tap = 1; tap < taps; ++tap) {
+        b.cast(byte_type(p.in_elem), f16, REGIE_TILE_RINT, ub(t.tap), ub(one(tap)), 512, spread);
+        b.binary(REGIE_TILE_MAX, f16, ub(t.folded), ub(t.folded), ub(t.tap), m * 32);
+      }
+    } else if (p.exact) {
       const int64_t op = p.average ? REGIE_TILE_ADD : REGIE_TILE_MAX;
       for (int64_t half = 0; half < 2; ++half) {
         const Expr from = at + half * (taps * m * 32);
@@ -294,9 +308,11 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
     }
     gathered.end_read(k);
     results.begin_write(k);
-    const Expr result = k * (16 * m * out_s) + t.result, position = row * t.rows;
+    const Expr result = k * (p.lane() * m * out_s) + t.result, position = row * t.rows;
     const Expr out_plane = (batch * p.lanes() + channel) * (out_map * out_s);
-    if (p.exact) {
+    if (p.bytes) {
+      b.cast(f16, byte_type(p.out_elem), REGIE_TILE_RINT, ub(result), ub(t.folded), m * 32);
+    } else if (p.exact) {
       const Expr whole = p.blocked ? result : Expr(t.sums);
       for (int64_t half = 0; half < 2; ++half)
         b.unary(REGIE_TILE_COPY, f32, ub(whole + half * 32), ub(t.folded + half * (m * 32)), 8, {m, 64, 32});
@@ -316,7 +332,7 @@ Program write(const Pool& p, const PoolPlan& t, const Chip& chip) {
     }
     results.end_write(k);
     results.begin_read(k);
-    const int64_t step_bytes = p.blocked ? 16 * out_s : out_s;
+    const int64_t step_bytes = p.blocked ? p.lane() * out_s : out_s;
     const Expr bytes = clamp(0, t.rows * step_bytes, Expr(out_map * step_bytes) - position * step_bytes);
     if (p.blocked)
       b.copy(gm(out, out_plane + position * step_bytes), ub(result), bytes);
@@ -359,8 +375,10 @@ Lowered lower_pooling(const Request& r) {
   p.average = r.op == "AveragePool";
   p.in_elem = x.elem;
   p.out_elem = y.elem;
-  p.blocked = is_blocked(r.operand_format(0));
-  if (is_blocked(r.result_format(0)) != p.blocked) refuse("operand and result in different formats");
+  p.bytes = r.operand_format(0) == kByteBlockedFormat;
+  p.blocked = p.bytes || is_blocked(r.operand_format(0));
+  if ((p.bytes ? r.result_format(0) == kByteBlockedFormat : is_blocked(r.result_format(0))) != p.blocked)
+    refuse("operand and result in different formats");
   p.exact = r.chip.two_halves && p.in_bytes() == 4 && p.out_bytes() == 4;
   p.batch = x.dims[0];
   p.channels = x.dims[1];

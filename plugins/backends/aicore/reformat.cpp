@@ -16,7 +16,8 @@ using namespace regie::tile;
 struct Places {
   int64_t load = 0, half = 0, turned = 0, result = 0, used = 0;
 };
-// A piece: 16 channels of `pixels` positions, or as many elements in the order in which they lie.
+// A piece: 16 channels (32 of bytes) of `pixels` positions, or as many elements in the order in which they
+// lie.
 Places place(const Reformat& r) {
   Room room(0);
   const int64_t e = r.channels * r.pixels;
@@ -42,7 +43,7 @@ double cycles_of(const Reformat& r, const Chip& chip) {
   turn[REGIE_TILE_LOAD] = h.load_start + h.l2_latency + in / chip.read_rate(r.cores(), all);
   double passes = r.turns_over() && !gathers(r) ? 1 : 0;
   if (r.from != r.to || passes == 0) passes += 1;
-  turn[REGIE_TILE_VECTOR] = passes * (h.vector_start + e * 4 / lanes);
+  turn[REGIE_TILE_VECTOR] = passes * (h.vector_start + e * (is_byte(r.from) ? 2 : 4) / lanes);
   turn[REGIE_TILE_STORE] =
       h.store_start + h.l2_latency + e * static_cast<double>(size_of(r.to)) / chip.write_rate(r.cores(), all);
   for (double& b : turn.busy) b += 4 * h.flag_cycles;
@@ -55,7 +56,12 @@ Reformat plan_reformat(const Chip& chip, std::span<const int64_t> dims, regie_el
                        regie_format from, regie_elem to_elem, regie_format to) {
   if (!is_known_format(from) || !is_known_format(to) || is_matrix(from) || is_matrix(to))
     refuse("a format of another engine");
-  if (!is_float(from_elem) || !is_float(to_elem)) refuse("elements other than f32 and f16");
+  const bool bytes = is_byte(from_elem) && from_elem == to_elem;
+  if (!bytes && (!is_float(from_elem) || !is_float(to_elem))) refuse("elements other than f32 and f16");
+  const auto in_byte_blocks = [&](regie_format f) { return f == kByteBlockedFormat; };
+  if ((in_byte_blocks(from) || in_byte_blocks(to)) && !byte_blocks_fit(from_elem, dims))
+    refuse("a tensor that is not of whole blocks of 32 bytes");
+  if (bytes && in_byte_blocks(from) == in_byte_blocks(to)) refuse("bytes that only change their place");
   if ((is_blocked(from) || is_blocked(to)) && !blocks_fit(dims))
     refuse("a tensor that has no blocks of channels");
   Reformat r;
@@ -69,15 +75,17 @@ Reformat plan_reformat(const Chip& chip, std::span<const int64_t> dims, regie_el
     count *= dims[d];
     if (d >= 2) positions *= dims[d];
   }
-  r.from_blocked = is_blocked(from) && (positions > 1 || padded);
-  r.to_blocked = is_blocked(to) && (positions > 1 || padded);
+  r.from_blocked = in_byte_blocks(from) || (is_blocked(from) && (positions > 1 || padded));
+  r.to_blocked = in_byte_blocks(to) || (is_blocked(to) && (positions > 1 || padded));
+  const int64_t lane = bytes ? kByteC0 : kC0;
   if (r.turns_over() && padded) {
     r.batch = dims[0];
     r.planes = up(dims[1], kC0);
     r.positions = positions;
     r.all_channels = dims[1];
   } else if (r.turns_over()) {
-    r.planes = count / positions / kC0;
+    r.channels = lane;
+    r.planes = count / positions / lane;
     r.positions = positions;
   } else {
     r.channels = 1;
@@ -87,8 +95,8 @@ Reformat plan_reformat(const Chip& chip, std::span<const int64_t> dims, regie_el
   // Pieces of a plane: few where planes keep the cores busy, more where they do not.
   const int64_t wanted =
       std::max<int64_t>(up(r.positions, most), r.planes >= cores ? 1 : up(cores, r.planes));
-  r.pixels = std::min(round_up(up(r.positions, wanted), r.turns_over() ? 16 : 64), most);
-  while (place(r).used > chip.sizes.ub && r.pixels > 64) r.pixels = r.pixels / 2 / 16 * 16;
+  r.pixels = std::min(round_up(up(r.positions, wanted), r.turns_over() ? lane : 64), most);
+  while (place(r).used > chip.sizes.ub && r.pixels > 64) r.pixels = r.pixels / 2 / lane * lane;
   if (const int64_t used = place(r).used; used > chip.sizes.ub) throw Overflow("its tiles need", used, chip);
   r.pieces = up(r.positions, r.pixels);
   r.plane_turns = up(r.planes, cores);
@@ -126,7 +134,8 @@ Program reformat_program(const Reformat& r, const Chip& chip) {
       const Expr at_plane = part * r.plane_turns + turn;
       const Expr from_at = n * (image_in * s) + at_plane * (plane * s),
                  to_at = n * (image_out * out_s) + at_plane * (plane * out_s);
-      const Expr channels = r.all_channels ? clamp(0, kC0, Expr(r.all_channels) - at_plane * kC0) : Expr(kC0);
+      const Expr channels =
+          r.all_channels ? clamp(0, kC0, Expr(r.all_channels) - at_plane * kC0) : Expr(r.channels);
       auto piece = [&](const Expr& position, const Expr& slot) {
         const Expr valid = clamp(0, P, Expr(r.positions) - position);
         const Place load = ub(slot * (e * s) + x.load), result = ub(slot * (e * out_s) + x.result);
@@ -152,6 +161,11 @@ Program reformat_program(const Reformat& r, const Chip& chip) {
             b.unary(REGIE_TILE_COPY, s == 2 ? f16 : f32, result, load, e);
           else
             b.cast(s == 2 ? f16 : f32, s == 2 ? f32 : f16, REGIE_TILE_RINT, result, load, e);
+        } else if (is_byte(r.from)) {
+          if (r.to_blocked)
+            b.transpose(result, load, 32, P, {P / 32, 1024, 32}, {}, REGIE_TILE_B8);
+          else
+            b.transpose(result, load, P, 32, {P / 32, 32, 1024}, {}, REGIE_TILE_B8);
         } else {
           const Expr half = r.from == REGIE_F32 ? Expr(x.half) : slot * (e * s) + x.load;
           const Place turned = r.to == REGIE_F32 ? ub(x.half) : result;

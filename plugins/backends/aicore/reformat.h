@@ -13,8 +13,8 @@ namespace aicore {
 struct Reformat {
   bool from_blocked = false, to_blocked = false;
   regie_elem from = REGIE_F32, to = REGIE_F32;  // elements as they lie
-  // Blocks of 16 channels of all images, or of each of `batch` where the last one is padded, and positions of
-  // one; where the order stays, one plane of elements.
+  // Blocks of 16 channels (32 of bytes) of all images, or of each of `batch` where the last one is padded,
+  // and positions of one; where the order stays, one plane of elements.
   int64_t batch = 1, planes = 1, positions = 1, channels = kC0;
   int64_t all_channels =
       0;  // of one image, where channels do not fill the last block: `planes` are its blocks

@@ -30,13 +30,13 @@ class Lister {
 
   std::vector<regie_format_wish> run() {
     const std::string_view op = r_.op;
-    if (byte_places(op)) return {};  // row-major
     if (op == "regie.Reformat" || r_.results.empty() || r_.results[0].elem == REGIE_ELEM_UNKNOWN) return {};
     base_ = quickest_ ? quickest_ : cycles({}, {});
     if (!base_) return {};
     if (op == "Reshape" || op == "Transpose") views();
-    if (op == "Reshape")
-      return std::move(wishes_);
+    if (op == "Reshape") return std::move(wishes_);
+    if (byte_places(op))
+      convolution_of_bytes();
     else if (op == "Conv" || op == "regie.FusedConv")
       convolution();
     else if (op == "ConvTranspose")
@@ -121,6 +121,15 @@ class Lister {
     return out;
   }
 
+  static std::vector<regie_format> byte_formats(const regie_tensor* t) {
+    std::vector<regie_format> out{kPlainFormat};
+    if (!t || t->data || !byte_blocks_fit(t->elem, {t->dims, static_cast<size_t>(t->rank)})) return out;
+    int64_t positions = 1;
+    for (int32_t d = 2; d < t->rank; ++d) positions *= t->dims[d];
+    if (positions > 1) out.push_back(kByteBlockedFormat);
+    return out;
+  }
+
   // In columns of 16, with rows along this axis: halves that take no more bytes than the type does.
   static bool fits(const regie_tensor& t, int32_t rows) {
     const std::span<const int64_t> dims{t.dims, static_cast<size_t>(std::max(t.rank, 0))};
@@ -179,6 +188,19 @@ class Lister {
       }
   }
 
+  // Bytes in blocks of 32, either way; products lie row-major.
+  void convolution_of_bytes() {
+    const bool sums = r_.op == "regie.QConvAdd";
+    if (!sums && r_.op != "regie.QConv" && r_.op != "QLinearConv") return;
+    for (regie_format x : byte_formats(r_.operand(0)))
+      for (regie_format y : byte_formats(&r_.results[0])) {
+        std::vector<regie_format> operands(r_.operands.size(), kPlainFormat);
+        operands[0] = x;
+        if (sums) operands[9] = y;  // what is added lies as the result does
+        offer(operands, {y});
+      }
+  }
+
   void transposed_convolution() {
     for (regie_format x : formats(r_.operand(0), free_))
       for (regie_format y : formats(&r_.results[0], rounds_result(0), false)) offer({x}, {y});
@@ -210,6 +232,8 @@ class Lister {
 
   // Exact for halves, and it rounds to them.
   void pooling() {
+    if (byte_formats(r_.operand(0)).size() > 1 && byte_formats(&r_.results[0]).size() > 1)
+      offer({kByteBlockedFormat}, {kByteBlockedFormat});
     const bool blocked = blocks(r_.need(0), true) && blocks(r_.results[0], true);
     for (regie_format x : formats(r_.operand(0), free_, blocked))
       for (regie_format y : formats(&r_.results[0], rounds_result(0), blocked)) offer({x}, {y});
@@ -310,6 +334,15 @@ class Lister {
     if (all) offer(operands, results, one && !anyway);
   }
 
+  // Bytes all of one shape, beside single numbers, may lie in any order.
+  void bytes_in_blocks() {
+    if (r_.op != "regie.Pointwise") return;
+    std::vector<regie_format> operands;
+    for (const regie_tensor& t : r_.operands)
+      operands.push_back(!t.data && byte_formats(&t).size() > 1 ? kByteBlockedFormat : kPlainFormat);
+    offer(operands, std::vector<regie_format>(r_.results.size(), kByteBlockedFormat));
+  }
+
   // Operands of the result's shape go along; what broadcasts stays row-major.
   void elementwise() {
     const regie_tensor& y = r_.results[0];
@@ -324,6 +357,7 @@ class Lister {
     const bool bytes = std::any_of(r_.operands.begin(), r_.operands.end(), byte) ||
                        std::any_of(r_.results.begin(), r_.results.end(), byte);  // they lie row-major
     if (blocks(y, true) && !bytes) orders.push_back(kBlockedFormat);
+    bytes_in_blocks();
     for (regie_format order : orders)
       for (regie_format in : {regie_format{0}, kHalfFormat})
         for (regie_format out : {regie_format{0}, kHalfFormat}) {
@@ -368,6 +402,12 @@ bool takes_blocks(std::string_view op) {
                                         "regie.Attention", "Softmax",   "LogSoftmax",
                                         "Expand",          "Transpose", "LayerNormalization"};
   return std::find(std::begin(kNone), std::end(kNone), op) == std::end(kNone);
+}
+
+bool takes_byte_blocks(std::string_view op) {
+  constexpr std::string_view kAll[] = {"regie.QConv", "regie.QConvAdd",  "QLinearConv",
+                                       "MaxPool",     "regie.Pointwise", "regie.Reformat"};
+  return std::find(std::begin(kAll), std::end(kAll), op) != std::end(kAll);
 }
 
 std::vector<regie_format_wish> wishes_of(const Request& base, Rounding rounding,

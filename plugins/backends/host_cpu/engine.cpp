@@ -138,6 +138,10 @@ uint32_t accept_fusion(regie_engine* e, const regie_graph* graph, uint32_t id, r
     *reason = regie::sdk::lit("a normalization is quicker whole, in the layout of its neighbours");
     return 0;
   }
+  if (op == "regie.QConvAdd") {
+    *reason = regie::sdk::lit("a convolution of bytes and a sum of bytes are quicker one by one");
+    return 0;
+  }
   if (!is_lowered(op)) return 1;
   e->reason = activation_problem(Attrs(n));
   if (e->reason.empty() && is_quantised(op)) e->reason = quantisation_problem(*graph, n);

@@ -1,6 +1,7 @@
 // regie.QConv and regie.QMatMul, products of quantised numbers as DequantizeLinear, the product, an
-// activation and QuantizeLinear are one by one; regie.Quantize and regie.Dequantize, whose scale broadcasts
-// as numpy has it.
+// activation and QuantizeLinear are one by one; regie.QConvAdd, with a sum behind it; regie.Quantize and
+// regie.Dequantize, whose scale broadcasts as numpy has it.
+#include <algorithm>
 #include <cmath>
 
 #include "functors.h"
@@ -11,6 +12,8 @@ namespace {
 
 // Operands of both products.
 enum : uint32_t { kX, kXScale, kXZero, kW, kWScale, kWZero, kBias, kYScale, kYZero };
+// And of a sum, where those of the result are those of what is added to the residual.
+enum : uint32_t { kResidual = kYZero + 1, kResidualScale, kResidualZero, kSumScale, kSumZero };
 constexpr Factors kFactors{kX, kXZero, kW, kWZero};
 
 regie_elem result_elem(const Infer& infer) {
@@ -50,6 +53,16 @@ void check_parameters(const Prepare& p, int64_t channels) {
   if (p.has(kBias) && sdk::count_of(p.in(kBias)) != channels) p.bad("needs a bias a channel");
 }
 
+// What a sum of products stands for.
+float real_of(const Call& call, int64_t sum, int64_t channel, bool bias) {
+  const regie_tensor& scales = call.operand(kWScale);
+  const float* w_scale = call.in<float>(kWScale);
+  const double unit = static_cast<double>(*call.in<float>(kXScale)) *
+                      static_cast<double>(w_scale[sdk::count_of(scales) == 1 ? 0 : channel]);
+  const auto value = static_cast<float>(static_cast<double>(sum) * unit);
+  return bias ? value + call.in<float>(kBias)[channel] : value;
+}
+
 // From the sum of products to the result.
 struct Finish {
   Finish(const Prepare& p, int64_t channels)
@@ -65,12 +78,7 @@ struct Finish {
     if (elem != wanted) p.no_type(elem);
   }
   void operator()(const Call& call, int64_t i, int64_t sum, int64_t channel) const {
-    const regie_tensor& scales = call.operand(kWScale);
-    const float* w_scale = call.in<float>(kWScale);
-    const double unit = static_cast<double>(*call.in<float>(kXScale)) *
-                        static_cast<double>(w_scale[sdk::count_of(scales) == 1 ? 0 : channel]);
-    auto value = static_cast<float>(static_cast<double>(sum) * unit);
-    if (bias) value += call.in<float>(kBias)[channel];
+    float value = real_of(call, sum, channel, bias);
     activation.apply(&value, 1);
     if (!quantises) {
       call.out<float>(0)[i] = value;
@@ -85,7 +93,48 @@ struct Finish {
   Activation activation;
 };
 
-// ---- regie.QMatMul, regie.QConv ----
+// The same as a number of bytes, given back, and added to what the residual stands for.
+struct FinishSum {
+  FinishSum(const Prepare& p, int64_t channels)
+      : bias(p.has(kBias)),
+        zero(p.has(kYZero)),
+        residual_zero(p.has(kResidualZero)),
+        sum_zero(p.has(kSumZero)),
+        inner(zero ? p.in(kYZero).elem : regie_elem{REGIE_U8}),
+        elem(p.out(0).elem),
+        activation(p.op, p.attrs) {
+    check_parameters(p, channels);
+    for (uint32_t i : {kResidualScale, kSumScale})
+      if (p.in(i).elem != REGIE_F32) p.no_type(p.in(i).elem);
+    for (uint32_t i : {kResidualScale, kResidualZero, kSumScale, kSumZero})
+      if (p.has(i) && sdk::count_of(p.in(i)) != 1) p.bad("needs one scale of residual and result");
+    const auto added = sdk::dims_of(p.in(kResidual)), shape = sdk::dims_of(p.out(0));
+    if (!std::equal(added.begin(), added.end(), shape.begin(), shape.end()))
+      p.bad("needs a residual of the result's shape");
+    if (elem != (sum_zero ? p.in(kSumZero).elem : regie_elem{REGIE_U8})) p.no_type(elem);
+  }
+  void operator()(const Call& call, int64_t i, int64_t sum, int64_t channel) const {
+    const float unit = *call.in<float>(kYScale);
+    const double at_zero = zero ? static_cast<double>(zero_point(call.operand(kYZero), 0)) : 0.0;
+    const double least = inner == REGIE_I8 ? -128 : 0;
+    const double whole =
+        std::clamp(std::nearbyint(static_cast<double>(real_of(call, sum, channel, bias) / unit)) + at_zero,
+                   least, least + 255);
+    const float added = static_cast<float>(zero_point(call.operand(kResidual), i) -
+                                           (residual_zero ? zero_point(call.operand(kResidualZero), 0) : 0)) *
+                        *call.in<float>(kResidualScale);
+    float value = static_cast<float>(whole - at_zero) * unit + added;
+    activation.apply(&value, 1);
+    const double q = std::nearbyint(static_cast<double>(value / *call.in<float>(kSumScale))) +
+                     (sum_zero ? static_cast<double>(zero_point(call.operand(kSumZero), 0)) : 0.0);
+    write_byte(call, i, q, elem);
+  }
+  bool bias, zero, residual_zero, sum_zero;
+  regie_elem inner, elem;
+  Activation activation;
+};
+
+// ---- regie.QMatMul, regie.QConv, regie.QConvAdd ----
 
 void infer_matmul(const Infer& infer) {
   const Shape y = integer_matmul_shape(infer, kFactors, infer.attrs.integer("transB", 0) != 0);
@@ -104,6 +153,20 @@ void infer_conv(const Infer& infer) {
 }
 
 KernelPtr prepare_conv(Prepare& p) { return integer_conv<Finish>(p, kFactors); }
+
+void infer_conv_add(const Infer& infer) {
+  const Shape y = integer_conv_shape(infer, kFactors);
+  check_parameters(infer, y[1]);
+  for (uint32_t i : {kResidualScale, kResidualZero, kSumScale, kSumZero})
+    if (infer.has(i)) check_scale(infer, i, 1);
+  const auto added = infer.shape(kResidual);
+  bool fits = added.size() == y.size();
+  for (size_t d = 0; fits && d < y.size(); ++d) fits = infer.agree(added[d], y[d]);
+  if (!fits) infer.bad("the residual has the shape " + infer.print(added) + "; it needs " + infer.print(y));
+  infer.result(0, infer.has(kSumZero) ? infer.elem(kSumZero) : regie_elem{REGIE_U8}, y);
+}
+
+KernelPtr prepare_conv_add(Prepare& p) { return integer_conv<FinishSum>(p, kFactors); }
 
 // ---- regie.Quantize, regie.Dequantize ----
 
@@ -154,6 +217,7 @@ KernelPtr prepare_dequantize(Prepare& p) {
 constexpr Op table[] = {
     {"regie.Dequantize", REGIE_OP_ELEMENTWISE, infer_dequantize, prepare_dequantize},
     {"regie.QConv", 0, infer_conv, prepare_conv},
+    {"regie.QConvAdd", 0, infer_conv_add, prepare_conv_add},
     {"regie.QMatMul", 0, infer_matmul, prepare_matmul},
     {"regie.Quantize", REGIE_OP_ELEMENTWISE, infer_quantize, prepare_quantize},
 };

@@ -38,6 +38,7 @@ inline constexpr Entry kEntries[] = {
     {"Conv", Kind::kConv, 1},
     {"regie.FusedConv", Kind::kConv, 1},
     {"regie.QConv", Kind::kConv, 1},
+    {"regie.QConvAdd", Kind::kConv, 3},
     {"ConvInteger", Kind::kConv, 1},
     {"QLinearConv", Kind::kConv, 3},
     {"ConvTranspose", Kind::kConvTransposed, 1},

@@ -37,6 +37,8 @@ void Chip::execute(const tile::Concrete& i) {
       return reduce(i);
     case REGIE_TILE_OP_TRANSPOSE:
       return transpose(i);
+    case REGIE_TILE_OP_REQUANT:
+      return requant(i);
     default:
       return;  // flags and barriers order; the stream is in order
   }

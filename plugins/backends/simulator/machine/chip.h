@@ -32,6 +32,7 @@ class Chip {
   void mmad_halves(const tile::Concrete& i);
   void mmad_bytes(const tile::Concrete& i);
   void drain(const tile::Concrete& i);
+  void requant(const tile::Concrete& i);
   void transpose(const tile::Concrete& i);
   void binary(const tile::Concrete& i);
   void unary(const tile::Concrete& i);

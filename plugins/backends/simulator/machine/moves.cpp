@@ -1,7 +1,8 @@
-// Instructions that move bytes: copy, fill, fractal, im2col, drain, transpose.
+// Instructions that move bytes: copy, fill, fractal, im2col, drain, requant, transpose.
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "chip.h"
@@ -101,6 +102,42 @@ void Chip::drain(const tile::Concrete& i) {
     else
       std::memcpy(to, from, count * 4);
   }
+}
+
+// As f32, times the factor; bytes are rounded, halves to the even number, then moved and held within. NaN is
+// 0.
+void Chip::requant(const tile::Concrete& i) {
+  const int64_t* a = i.arg;
+  const bool whole_sums = i.mode[0] == REGIE_TILE_S32, words = i.mode[1] == REGIE_TILE_F32,
+             is_signed = i.mode[1] == REGIE_TILE_S8;
+  const float least = is_signed ? -128 : 0, most = least + 255, offset = static_cast<float>(a[6]);
+  for (int64_t y = 0; y < a[14]; ++y)
+    for (int64_t x = 0; x < a[9]; ++x) {
+      float factors[16];
+      uint32_t addends[16] = {};
+      std::memcpy(factors, ub(a[2] + x * a[12] + y * a[17]), sizeof factors);
+      if (a[4]) std::memcpy(addends, ub(a[3] + x * a[13] + y * a[18]), sizeof addends);
+      for (int64_t r = 0; r < a[7]; ++r) {
+        uint32_t sums[16];
+        float values[16];
+        std::memcpy(sums, at(REGIE_TILE_L0C, a[1] + x * a[11] + y * a[16] + r * 64), sizeof sums);
+        for (int k = 0; k < 16; ++k) {
+          const float sum = whole_sums ? static_cast<float>(static_cast<int32_t>(sums[k] + addends[k]))
+                                       : std::bit_cast<float>(sums[k]);
+          const float v = sum * factors[k];
+          values[k] = a[5] && v < 0 ? 0 : v;
+        }
+        uint8_t* to = ub(a[0] + x * a[10] + y * a[15] + r * a[8]);
+        if (words) {
+          std::memcpy(to, values, sizeof values);
+          continue;
+        }
+        for (int k = 0; k < 16; ++k) {
+          const float whole = std::isnan(values[k]) ? 0 : std::nearbyint(values[k]);
+          to[k] = static_cast<uint8_t>(static_cast<int32_t>(std::clamp(whole + offset, least, most)));
+        }
+      }
+    }
 }
 
 void Chip::transpose(const tile::Concrete& i) {

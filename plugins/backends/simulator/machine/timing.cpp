@@ -80,6 +80,9 @@ double Cost::work(const tile::Concrete& i) const {
              m_.cube_efficiency;
     case REGIE_TILE_OP_DRAIN:
       return static_cast<double>(a[2] * a[3]) * 64 / m_.l0c_to_ub;
+    case REGIE_TILE_OP_REQUANT:
+      // What is added lies in L0C before the product on the hardware: as much to write as to read.
+      return static_cast<double>(a[7] * a[9] * a[14]) * 64 * (a[4] ? 2 : 1) / m_.l0c_to_ub;
     case REGIE_TILE_OP_BINARY:
     case REGIE_TILE_OP_COMPARE: {
       int64_t bits = a[0] | a[1] | used(a[4], a[5] | a[6]) | used(a[8], a[9] | a[10]);

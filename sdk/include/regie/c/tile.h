@@ -21,7 +21,9 @@ extern "C" {
 
 #define REGIE_TILE_FORMAT "regie.tile/1"
 #define REGIE_TILE_MAGIC 0x4c544752u /* "RGTL" */
-#define REGIE_TILE_VERSION 1u
+/* A program is of the first version that has all its instructions: readers of version 1 read what they ever
+ * did. 2: REQUANT. */
+#define REGIE_TILE_VERSION 2u
 
 enum {
   REGIE_TILE_MAX_GM = 64,        /* global buffers of a program */
@@ -77,7 +79,8 @@ enum {
   REGIE_TILE_OP_COMPARE = 15,
   REGIE_TILE_OP_SELECT = 16,
   REGIE_TILE_OP_REDUCE = 17,
-  REGIE_TILE_OP_TRANSPOSE = 18
+  REGIE_TILE_OP_TRANSPOSE = 18,
+  REGIE_TILE_OP_REQUANT = 19 /* since version 2 */
 };
 
 /* Sub-operations. */

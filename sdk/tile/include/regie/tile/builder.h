@@ -14,6 +14,7 @@
 // program does is the verifier's matter (verify.h). Not shared between threads.
 #pragma once
 
+#include <optional>
 #include <utility>
 
 #include "regie/tile/program.h"
@@ -47,6 +48,14 @@ struct Im2col {
   Expr plane;                  // bytes from one c1 to the next in L1
   Expr row_stride;             // bytes between fractals of 16 rows in the destination
   Expr pad = 0;                // bits of an element outside the map
+};
+
+struct Requant {  // tables in ub: one f32 a column to multiply by, and one s32 that is added before
+  Place factor;
+  std::optional<Place> addend;
+  bool relu = false;
+  Expr offset = 0;  // of bytes: added to the rounded number
+  Expr row;         // bytes from row to row of the result
 };
 
 class Builder {
@@ -83,6 +92,10 @@ class Builder {
             Expr a_stride, Expr b_stride);
   void drain(uint8_t from_type, uint8_t to_type, Place to, Place from, Expr rows, Expr column_blocks,
              Expr to_stride, Expr from_stride);
+  // Blocks of 16 columns of s32 or f32 as f32 times a factor a column; of s8 and u8 rounded, moved and held
+  // within. In a Repeat: to, a (the sums), b (factors and addends).
+  void requant(uint8_t from_type, uint8_t to_type, Place to, Place from, const Requant& numbers, Expr rows,
+               Repeat r1 = {}, Repeat r2 = {});
 
   // UB to UB, `count` elements a repeat.
   void binary(uint8_t op, uint8_t type, Place to, Place a, Place b, Expr count, Repeat r1 = {},
