@@ -15,9 +15,9 @@ namespace streams {
 namespace {
 
 constexpr double kPlanned = 24'000, kPredicted = 1'000'000;  // divided by what there is to look at
-constexpr size_t kFewestPlanned = 24, kMostPlanned = 256;
+constexpr size_t kFewestPlanned = 10, kMostPlanned = 256, kPruning = 24, kTold = 16;
 constexpr size_t kFewestPredicted = 100, kMostPredicted = 4000;
-constexpr int kRounds = 8, kDeepest = 4, kThorough = 2;
+constexpr int kRounds = 8, kDeepest = 4, kThorough = 1;
 constexpr size_t kSingles = 24, kCandidates = 256, kRefused = 16;
 constexpr double kSame = 1e-9;  // of the objective: rounding
 
@@ -70,7 +70,7 @@ class Weigher {
     const auto bytes = [](const Outcome& o) {
       return static_cast<int64_t>(o.first ? o.first->bytes : o.plan->bytes);
     };
-    return {list_[turn], bytes(without) - bytes(with), with.ns - without.ns};
+    return {list_[turn], bytes(without) - bytes(with), with.ns - without.ns, true};
   }
 
   uint32_t number(Turn t) {
@@ -236,6 +236,9 @@ class Weigher {
 
   // Without those that the rest does as well without: many at once, then fewer.
   const Outcome* pruned(const Outcome* o) {
+    // However much the search took.
+    planned_left_ += std::min(o->set.size(), kPruning);
+    predicted_left_ += std::min(o->set.size(), kPruning);
     for (size_t many = std::max<size_t>(1, o->set.size() / 2);; many = many / 2) {
       for (size_t at = 0; at < o->set.size() && o->set.size() > 1;) {
         Set fewer = o->set;
@@ -283,12 +286,16 @@ class Weigher {
   }
 
   void tell(uint32_t turn, const Outcome& taken) {
+    if (made_.taken.size() >= kTold) {
+      made_.taken.push_back({list_[turn], 0, 0, false});
+      return;
+    }
     Set without = taken.set;
     without.erase(std::find(without.begin(), without.end(), turn));
     ++planned_left_;
     ++predicted_left_;
     const Outcome* o = planned(without);  // null: it is another that allows this one's order
-    made_.taken.push_back(o ? compared(turn, *o, taken) : Reuse::Weighed{list_[turn], 0, 0});
+    made_.taken.push_back(o ? compared(turn, *o, taken) : Reuse::Weighed{list_[turn], 0, 0, false});
   }
 
   void refuse(const Outcome& none, const Outcome& best) {

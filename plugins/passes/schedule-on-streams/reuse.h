@@ -45,6 +45,7 @@ struct Reuse {
     Turn turn;
     int64_t bytes;  // fewer with it than without, beside the others that were taken
     double ns;      // more
+    bool known;     // of many taken, only the first are told apart
   };
   Schedule schedule;
   std::vector<Event> events;

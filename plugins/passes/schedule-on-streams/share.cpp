@@ -34,6 +34,10 @@ std::string time_text(double ns) {
   return ns > 0 ? "for " + us(ns) : ns < 0 ? us(-ns) + " sooner" : std::string("at no predicted time");
 }
 
+std::string gain_text(const Reuse::Weighed& w) {
+  return w.known ? ": " + bytes_text(w.bytes) + ", " + time_text(w.ns) : ", together with others";
+}
+
 bool touches(const Buffer& buffer, uint32_t task) {
   return std::binary_search(buffer.touching.begin(), buffer.touching.end(), task);
 }
@@ -114,7 +118,7 @@ std::string Share::reason(const Event& e) const {
     if (!touches(bytes_.buffers()[w.turn.first], e.from) || !touches(bytes_.buffers()[w.turn.second], e.to))
       continue;
     if (text.empty())
-      text = "so that " + turn(w.turn) + ": " + bytes_text(w.bytes) + ", " + time_text(w.ns);
+      text = "so that " + turn(w.turn) + gain_text(w);
     else
       ++more;
   }
@@ -139,8 +143,7 @@ std::vector<std::string> Share::notes(uint32_t* events, uint64_t* saved, double*
                   " bytes instead of " + std::to_string(made_->bytes_before) + ", a run " + us(made_->ns) +
                   " instead of " + us(made_->ns_before) + "; " + std::to_string(made_->weighed) +
                   " plans were compared" + (made_->every ? ", of every set of such events" : ""));
-  for (const Reuse::Weighed& w : made_->taken)
-    lines.push_back(turn(w.turn) + ": " + bytes_text(w.bytes) + ", " + time_text(w.ns));
+  for (const Reuse::Weighed& w : made_->taken) lines.push_back(turn(w.turn) + gain_text(w));
   return lines;
 }
 
