@@ -126,8 +126,12 @@ void summary(const char* path, const Json& report) {
   print_typical(report);
   print_engines(report);
   print_memory(report);
-  line("tasks", count_of(report["tasks"], "task") + " on " + count_of(report["streams"], "stream") + ", " +
-                    count_of(report["events"], "event"));
+  std::string tasks = count_of(report["tasks"], "task") + " on " + count_of(report["streams"], "stream") +
+                      ", " + count_of(report["events"], "event");
+  if (report.contains("reuse_events"))
+    tasks += ", " + grouped(report["reuse_events"]) + " of them so that buffers share bytes (" +
+             grouped(report["reuse_saved_bytes"]) + " bytes fewer)";
+  line("tasks", tasks);
   print_plans(report);
   print_cache(report);
 }

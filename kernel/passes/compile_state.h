@@ -136,6 +136,9 @@ struct CompileState {
   uint32_t repeats_wanted = 0;                  // REGIE_RECOMPUTE_*: what schedulers are told
   uint64_t repeats_limit = 0;                   // with REGIE_RECOMPUTE_LIMIT
   std::vector<RepeatWish> repeats;              // what they then want
+  // Who will plan what the schedulers decide; null: nobody, or not yet known.
+  const Provider<regie_memory_table>* planner = nullptr;
+  const regie_config* planner_options = nullptr;
   std::vector<PlannedBuffer> buffers;
   std::vector<uint32_t> buffer_of_value;  // by value: index into buffers, REGIE_NONE
 

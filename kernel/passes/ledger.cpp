@@ -237,6 +237,10 @@ std::string Ledger::to_json(bool times) const {
     j.member("event_ids", event_ids)
         .member("predicted_ns", predicted_ns)
         .member("predicted_one_stream_ns", one_stream_ns);
+  if (reuse_events)
+    j.member("reuse_events", reuse_events)
+        .member("reuse_saved_bytes", reuse_bytes)
+        .member("reuse_ns", reuse_ns);
   write_counts(j, "counts", counts);
   write_list(j, "notes", details);
   if (times)

@@ -92,6 +92,10 @@ class Ledger {
   // are at once.
   double predicted_ns = 0, one_stream_ns = 0;
   uint32_t event_ids = 0;
+  // Of the events, those that are there only so that buffers may share bytes; what they save and take.
+  uint32_t reuse_events = 0;
+  uint64_t reuse_bytes = 0;
+  double reuse_ns = 0;
   std::map<std::string, uint64_t> counts;  // "<pass>/<kind>"
   std::vector<LedgerDetail> details;       // the first kDetailsPerKind of each "<pass>/<kind>"
   uint32_t operators_imported = 0, operators_final = 0, tasks = 0, streams = 0;

@@ -401,6 +401,13 @@ Status Manager::run(const Pipeline& pipeline) {
   };
   while (first < steps_.size() && std::none_of(steps_[first].begin(), steps_[first].end(), schedules))
     ++first;
+  for (size_t i = first; i < steps_.size() && !state_.planner; ++i)
+    for (const PassStep& s : steps_[i])
+      if (const auto* planner = std::get_if<Provider<regie_memory_table>>(&s.provided)) {
+        state_.planner = planner;
+        state_.planner_options = s.config.get();
+        break;
+      }
   PassUse use;
   use.name = "recompute";
   PassStep step;

@@ -133,7 +133,9 @@ Status run_scheduler(CompileState& state, const Provider<regie_scheduler_table>&
   state.schedule.assign(g.region_count(), {});
   state.ledger.events.clear();
   state.ledger.predicted_ns = state.ledger.one_stream_ns = 0;
-  state.ledger.event_ids = 0;
+  state.ledger.event_ids = state.ledger.reuse_events = 0;
+  state.ledger.reuse_bytes = 0;
+  state.ledger.reuse_ns = 0;
   const ConfigText all_options = scheduling_options(state, options);
   const std::string who = "scheduler of plug-in " + scheduler.manifest->name;
   std::set<std::pair<uint32_t, uint32_t>> streams;
@@ -168,7 +170,7 @@ Status run_scheduler(CompileState& state, const Provider<regie_scheduler_table>&
       tasks.push_back(t);
     }
     ScheduleProblem p{&state, region, &nodes, &after, std::vector<uint32_t>(nodes.size(), REGIE_NONE),
-                      {},     {},     false,  {}};
+                      {},     {},     false,  {},     {}};
     for (uint32_t n : nodes) {
       REGIE_ASSIGN(const bool idle, runs_nothing(state, n));
       p.idle.push_back(idle);

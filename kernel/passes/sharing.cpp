@@ -162,11 +162,16 @@ constexpr regie_host_sharing kSharing = {sizeof(regie_host_sharing), 0, alias_ki
 
 }  // namespace
 
+ScheduleProblem* given_problem(const regie_schedule_problem* problem) {
+  return problem && problem == current ? static_cast<ScheduleProblem*>(problem->state) : nullptr;
+}
+
 SharingCall::SharingCall(const regie_schedule_problem& problem) {
   static const bool offered = [] {
     offer_host_interface(REGIE_HOST_SHARING_ID, &kSharing);
     offer_host_interface(REGIE_HOST_SCHEDULING_ID, &kScheduling);
     offer_host_interface(REGIE_HOST_RECOMPUTE_ID, &kRecompute);
+    offer_host_interface(REGIE_HOST_REUSE_ID, &kHostReuse);
     return true;
   }();
   (void)offered;

@@ -207,6 +207,13 @@ for _ in range(2):
 """
 
 
+def fixed(model):
+    import onnx
+    graph = onnx.load(model, load_external_data=False).graph
+    constants = {t.name for t in graph.initializer}
+    return all(d.dim_value > 0 for i in graph.input if i.name not in constants for d in i.type.tensor_type.shape.dim)
+
+
 def arena(regie, models):
     print(f"{'model':<22}{'ORT arena':>14}{'ours':>14}{'ratio':>8}")
     sound = True
@@ -216,6 +223,8 @@ def arena(regie, models):
 
     with tempfile.TemporaryDirectory() as folder:
         for model in models:
+            if not fixed(model):
+                continue  # its inputs have no sizes of which both could take the same
             # From above, in small steps: far below what it needs the runtime goes round its arena, and runs.
             ours = sum(max(r["end"] for r in rows) for rows in exported(regie, model, folder).values())
             high = 4 * ours
@@ -225,12 +234,17 @@ def arena(regie, models):
                 high = int(high / 1.15)
                 if high < ours // 8:
                     break
+            name = os.path.basename(model).removesuffix(".onnx")
+            if high < ours // 8:
+                # Whatever is refused it gets elsewhere: this is no measure.
+                print(f"{name:<22}{'never fails':>14}{ours:>14}", flush=True)
+                continue
             low = int(high / 1.15)
             while high - low > max(low // 256, 4096):
                 middle = (low + high) // 2
                 low, high = (low, middle) if runs(model, middle) else (middle, high)
             sound &= ours <= high
-            print(f"{os.path.basename(model).removesuffix('.onnx'):<22}{high:>14}{ours:>14}{ours / high:>8.3f}", flush=True)
+            print(f"{name:<22}{high:>14}{ours:>14}{ours / high:>8.3f}", flush=True)
     return sound
 
 

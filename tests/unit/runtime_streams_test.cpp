@@ -134,10 +134,11 @@ class RuntimeStreams : public ::testing::Test {
 class StreamsCompiled : public RuntimeStreams {};
 
 TEST_F(StreamsCompiled, EachEventThatIsTakenAwayIsFoundByTheCheck) {
-  size_t events = 0, models = 0;
+  size_t events = 0, models = 0, for_bytes = 0;
   for (uint64_t seed = 0; seed < 36; ++seed) {
     SCOPED_TRACE(seed);
     const Compiled made = compiled(random_graph(seed, 24), sink_);
+    for_bytes += nlohmann::json::parse(made.report).value("reuse_events", size_t{0});
     models += streams_of(*made.model, "npu") > 1;
     ASSERT_TRUE(check_plan(*made.model).ok());
     for (size_t t = 0; t < made.model->programs[0].tasks.size(); ++t)
@@ -151,6 +152,32 @@ TEST_F(StreamsCompiled, EachEventThatIsTakenAwayIsFoundByTheCheck) {
   }
   EXPECT_GE(models, 8u);
   EXPECT_GT(events, 50u);
+  EXPECT_GT(for_bytes, 5u) << "of them some are there for the sake of memory alone";
+}
+
+TEST_F(StreamsCompiled, EventsForBytesSaveThemAtNextToNoTime) {
+  size_t smaller = 0;
+  for (uint64_t seed = 0; seed < 24; ++seed) {
+    SCOPED_TRACE(seed);
+    const std::string text = random_graph(seed, 24);
+    const auto with = nlohmann::json::parse(compiled(text, sink_).report);
+    const auto without =
+        nlohmann::json::parse(compiled(text, sink_, {{"schedule-on-streams.reuse", "off"}}).report);
+    const uint64_t bytes = with["arena_bytes"], before = without["arena_bytes"];
+    EXPECT_LE(bytes, before);
+    EXPECT_EQ(before - bytes, with.value("reuse_saved_bytes", uint64_t{0}));
+    EXPECT_LE(with.value("predicted_ns", 0.0), 1.01 * without.value("predicted_ns", 0.0));
+    EXPECT_LE(with.value("predicted_ns", 0.0), with.value("predicted_one_stream_ns", 0.0));
+    EXPECT_FALSE(without.contains("reuse_events"));
+    if (!with.contains("reuse_events")) continue;
+    ++smaller;
+    size_t told = 0;
+    for (const std::string reason : with["event_reasons"])
+      told += reason.find(" so that ") != std::string::npos &&
+              reason.find(" may lie where ") != std::string::npos;
+    EXPECT_EQ(told, with["reuse_events"]);
+  }
+  EXPECT_GT(smaller, 3u);
 }
 
 TEST_F(RuntimeStreams, ResultsAreThoseOfOneStreamInBothModes) {
@@ -173,34 +200,54 @@ TEST_F(RuntimeStreams, ResultsAreThoseOfOneStreamInBothModes) {
       for (size_t o = 0; o < one.outputs.size(); ++o) EXPECT_EQ(got.outputs[o].values, one.outputs[o].values);
     }
     const auto fewest = nlohmann::json::parse(several.report), most = nlohmann::json::parse(every.report);
-    EXPECT_GE(most["events"], fewest["events"]);
+    // Those for bytes nobody needs.
+    EXPECT_GE(most["events"].get<int>(), fewest["events"].get<int>() - fewest.value("reuse_events", 0));
     EXPECT_LE(fewest["predicted_ns"], fewest["predicted_one_stream_ns"]);
   }
   EXPECT_GT(laid, 0u);
 }
 
-TEST_F(StreamsCompiled, UnderAMemoryLimitOneStreamIsTakenRatherThanAnythingTwice) {
-  size_t limited = 0;
-  for (uint64_t seed = 60; seed < 72; ++seed) {
+TEST_F(StreamsCompiled, UnderAMemoryLimitEventsAreAddedThenOneStreamIsTakenRatherThanAnythingTwice) {
+  size_t limited = 0, met = 0, fell_back = 0;
+  const auto bytes = [](const Compiled& c) {
+    return nlohmann::json::parse(c.report)["arena_bytes"].get<uint64_t>();
+  };
+  for (uint64_t seed = 60; seed < 68; ++seed) {
     SCOPED_TRACE(seed);
     const std::string text = random_graph(seed, 24);
-    const auto bytes = [](const Compiled& c) {
-      return nlohmann::json::parse(c.report)["arena_bytes"].get<uint64_t>();
-    };
     const Compiled several = compiled(text, sink_), one = compiled(text, sink_, {{"streams", "1"}});
-    if (streams_of(*several.model, "npu") < 2 || bytes(one) >= bytes(several)) continue;
+    const Compiled bare = compiled(text, sink_, {{"schedule-on-streams.reuse", "off"}});
+    if (streams_of(*several.model, "npu") < 2 || bytes(one) >= bytes(bare)) continue;
     ++limited;
     uint64_t told = 0;
     const auto report = nlohmann::json::parse(several.report);
     for (const auto& m : report["memory"]) told += m.value("one_stream_lower_bound_bytes", uint64_t{0});
     EXPECT_EQ(told, nlohmann::json::parse(one.report)["arena_lower_bound_bytes"]) << "nothing grows silently";
-    const Compiled fits = compiled(text, sink_, {}, 1, bytes(one));
-    EXPECT_EQ(bytes(fits), bytes(one));
-    EXPECT_EQ(streams_of(*fits.model, "npu"), 1u);
-    EXPECT_EQ(fits.model->programs[0].tasks.size(), one.model->programs[0].tasks.size());
-    EXPECT_THAT(fits.report, HasSubstr("above the memory limit"));
+    const double one_ns = report["predicted_one_stream_ns"];
+    for (const uint64_t limit : {bytes(bare) - 1, bytes(one)}) {
+      const Compiled fits = compiled(text, sink_, {}, 1, limit);
+      ASSERT_LE(bytes(fits), limit);
+      EXPECT_TRUE(check_plan(*fits.model).ok());
+      EXPECT_EQ(fits.model->programs[0].tasks.size(), one.model->programs[0].tasks.size());
+      const auto fitted = nlohmann::json::parse(fits.report);
+      if (streams_of(*fits.model, "npu") > 1) {
+        ++met;
+        EXPECT_GT(fitted.value("reuse_events", 0u), 0u);
+        EXPECT_LE(fitted["predicted_ns"], one_ns);
+      } else {
+        ++fell_back;
+        EXPECT_THAT(fits.report, HasSubstr("above the memory limit"));
+        EXPECT_THAT(fits.report, HasSubstr("no events make several streams meet the memory limit"));
+      }
+      // Without such events one stream is all that is left.
+      EXPECT_EQ(
+          streams_of(*compiled(text, sink_, {{"schedule-on-streams.reuse", "off"}}, 1, limit).model, "npu"),
+          1u);
+    }
   }
-  EXPECT_GT(limited, 2u);
+  EXPECT_GT(limited, 1u);
+  EXPECT_GT(met, 1u);
+  EXPECT_GT(fell_back, 0u);
 }
 
 // Two chains of products of matrices, and their sum.

@@ -1,4 +1,5 @@
 // The planners plan-packed (greedy plans, then exact search) and plan-greedy (greedy plans alone).
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <string>
@@ -22,6 +23,8 @@ constexpr regie_option_info kOptions[] = {
      lit("search until a proof or for this long, whatever the machine makes of it: the plan is not "
          "reproducible; 0: no")},
 };
+
+constexpr uint64_t kVisitsANode = 100;
 
 enum Planner : uint32_t { kPacked, kGreedy };
 constexpr regie_pass_info kInfos[] = {
@@ -80,6 +83,10 @@ Limits limits_of(Planner planner, const Config& config, const regie_memory_probl
                   "option 'effort' must be fast, default or exhaustive, not '" + std::string(effort) + "'");
   }
   limits.search_nodes = problem.node_budget;
+  // Who wants few nodes wants an answer soon.
+  if (problem.node_budget)
+    limits.greedy_visits =
+        std::min(limits.greedy_visits, kVisitsANode * std::min<uint64_t>(problem.node_budget, 1'000'000));
   limits.seconds = seconds_of(config);
   if (limits.seconds > 0) limits.search_nodes = UINT64_MAX;
   return limits;

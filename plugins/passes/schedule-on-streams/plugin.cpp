@@ -6,12 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "bytes.h"
 #include "events.h"
 #include "lay.h"
 #include "predict.h"
 #include "regie/graph_view.hpp"
 #include "regie/pass.hpp"
 #include "regie_digests.h"
+#include "share.h"
 
 namespace {
 
@@ -29,6 +31,11 @@ constexpr regie_option_info kOptions[] = {
     {lit("streams"), lit("auto"),
      lit("streams a device at most; auto: as many as the target gives its devices, one where it gives none")},
     {lit("events"), lit("fewest"), lit("every: an event for each need between streams, to compare with")},
+    {lit("reuse"), lit("0.01"),
+     lit("share of the predicted time that events may add which only let buffers share bytes; off: none, not "
+         "even for a memory limit")},
+    {lit("reuse-worth"), lit("2"),
+     lit("a share of the time is given only for a share of all arenas that is so many times as large")},
 };
 constexpr regie_pass_info kInfos[] = {
     pass_info({
@@ -40,10 +47,7 @@ constexpr regie_pass_info kInfos[] = {
     }),
 };
 
-struct Candidate {
-  Schedule schedule;
-  std::vector<Event> events;
-  double ns = 0;
+struct Candidate : Way {
   uint32_t most = 1;
   Order order = Order::kGiven;
 };
@@ -51,8 +55,22 @@ struct Candidate {
 class Scheduler {
  public:
   Scheduler(const regie_schedule_problem& problem, const regie_host_scheduling* host, Problem& read,
-            bool every)
-      : p_(problem), g_(problem.graph), host_(host), q_(read), n_(read.network), every_(every) {}
+            const regie_host_reuse* reuse, Rates rates, bool every)
+      : p_(problem),
+        g_(problem.graph),
+        host_(host),
+        q_(read),
+        n_(read.network),
+        every_(every),
+        bytes_(problem, read, reuse),
+        share_(read.network, bytes_, rates,
+               [this](const Schedule& s, const std::vector<Event>& events) {
+                 return !limited_ || !over_limit(events, event_ids(n_, s, events));
+               }),
+        reuse_(reuse) {
+    limited_ =
+        std::any_of(n_.devices.begin(), n_.devices.end(), [](const Device& d) { return d.events != 0; });
+  }
 
   void run() {
     one_ = judged(one_stream(n_), 1, Order::kGiven);
@@ -60,6 +78,9 @@ class Scheduler {
     if (every_) {
       chosen.events = all_events(n_, chosen.schedule);
       chosen.ns = predict(n_, chosen.schedule, chosen.events);
+    } else if (several(chosen.schedule) && n_.tasks.size() <= kMostSearched) {
+      bytes_.read();
+      share_.decide(&chosen, others(chosen), one_.ns - least_gain(), one_.ns);
     }
     const std::vector<uint32_t> ids = event_ids(n_, chosen.schedule, chosen.events);
     if (const Device* full = over_limit(chosen.events, ids))
@@ -92,9 +113,7 @@ class Scheduler {
       why_ = "one stream a device: there are more than " + std::to_string(kMostTasks) + " tasks";
       return one_;
     }
-    const bool limited =
-        std::any_of(n_.devices.begin(), n_.devices.end(), [](const Device& d) { return d.events != 0; });
-    std::vector<Candidate> all;
+    std::vector<Candidate>& all = all_;
     double best = one_.ns;
     bool refused = false;
     for (uint32_t most : {2u, 3u, 4u, 8u, 16u}) {
@@ -102,7 +121,7 @@ class Scheduler {
       for (Order order : {Order::kGiven, Order::kFirst, Order::kHostLast}) {
         if (order != Order::kGiven && n_.tasks.size() > kMostSearched) continue;
         Candidate c = judged(lay(n_, most, order), most, order);
-        if (limited && over_limit(c.events, event_ids(n_, c.schedule, c.events))) {
+        if (limited_ && over_limit(c.events, event_ids(n_, c.schedule, c.events))) {
           refused = true;
           continue;
         }
@@ -110,7 +129,7 @@ class Scheduler {
         all.push_back(std::move(c));
       }
     }
-    if (one_.ns - best < std::max(kLeastGainNs, kLeastGain * one_.ns)) {
+    if (one_.ns - best < least_gain()) {
       why_ = "one stream a device: " + us(one_.ns) + "; the best of " + std::to_string(all.size()) +
              " ways with more takes " + us(best) +
              (refused ? ", and others need more events than there are" : "");
@@ -124,6 +143,27 @@ class Scheduler {
     return found != all.end() ? *found : *any;
   }
 
+  double least_gain() const { return std::max(kLeastGainNs, kLeastGain * one_.ns); }
+
+  // More streams than devices.
+  bool several(const Schedule& s) const {
+    return std::any_of(s.stream.begin(), s.stream.end(), [](uint32_t stream) { return stream != 0; });
+  }
+
+  // Further ways with several streams that are faster than one, each as it is once, the fastest first.
+  std::vector<Way> others(const Candidate& chosen) const {
+    std::vector<Way> ways;
+    const auto same = [](const Way& a, const Way& b) {
+      return a.schedule.order == b.schedule.order && a.schedule.stream == b.schedule.stream;
+    };
+    for (const Candidate& c : all_) {
+      if (c.ns > one_.ns || !several(c.schedule) || same(c, chosen)) continue;
+      if (std::none_of(ways.begin(), ways.end(), [&](const Way& w) { return same(w, c); })) ways.push_back(c);
+    }
+    std::stable_sort(ways.begin(), ways.end(), [](const Way& a, const Way& b) { return a.ns < b.ns; });
+    return ways;
+  }
+
   // A device that would need more flags at once than it has.
   const Device* over_limit(const std::vector<Event>& events, const std::vector<uint32_t>& ids) const {
     for (size_t e = 0; e < events.size(); ++e) {
@@ -133,35 +173,18 @@ class Scheduler {
     return nullptr;
   }
 
-  // What runs nothing is issued as soon as what it is after is, on the stream of the last of those that
-  // shares its device.
   void issue(const Schedule& s) {
-    std::vector<uint32_t> place(n_.tasks.size(), 0);
-    for (uint32_t k = 0; k < s.order.size(); ++k) place[s.order[k]] = k + 1;
-    std::vector<std::vector<uint32_t>> idle(s.order.size() + 1);  // by place, in the order of the problem
-    for (uint32_t t = 0; t < p_.task_count; ++t) {
-      if (q_.network_of[t] != REGIE_NONE) continue;
-      uint32_t at = 0;
-      for (uint32_t a : q_.real_after[t]) at = std::max(at, place[a]);
-      idle[at].push_back(t);
-    }
-    for (uint32_t at = 0; at <= s.order.size(); ++at) {
-      if (at) check(p_.issue(&p_, q_.task_of[s.order[at - 1]], s.stream[s.order[at - 1]]));
-      for (uint32_t t : idle[at]) {
-        uint32_t stream = 0, last = 0;
-        for (uint32_t a : q_.real_after[t])
-          if (n_.tasks[a].device == p_.tasks[t].device && place[a] > last) {
-            last = place[a];
-            stream = s.stream[a];
-          }
-        check(p_.issue(&p_, t, stream));
-      }
-    }
+    for (const regie_reuse_step& step : steps_of(p_, q_, s)) check(p_.issue(&p_, step.task, step.stream));
   }
 
   void event(const Candidate& c, const Event& e, uint32_t id) const {
     std::string reason = place(c.schedule, e.to) + " needs " + place(c.schedule, e.from);
-    reason += every_ ? ", whatever else implies it" : ", and nothing that it waits for implies that";
+    if (every_)
+      reason += ", whatever else implies it";
+    else if (share_.for_bytes(e))
+      reason = place(c.schedule, e.to) + " waits for " + place(c.schedule, e.from) + " " + share_.reason(e);
+    else
+      reason += ", and nothing that it waits for implies that";
     reason += "; flag " + std::to_string(id);
     check(p_.event(&p_, q_.task_of[e.from], q_.task_of[e.to], str(reason)));
   }
@@ -181,7 +204,19 @@ class Scheduler {
     } else if (!why_.empty()) {
       note(REGIE_NONE, why_);
     }
+    if (!every_) tell_of_bytes();
     check(host_->predict(&p_, c.ns, one_.ns, static_cast<uint32_t>(flags.size())));
+  }
+
+  void tell_of_bytes() const {
+    uint32_t events = 0;
+    uint64_t bytes = 0;
+    double ns = 0;
+    for (const std::string& line : share_.notes(&events, &bytes, &ns))
+      check(host_->note(&p_, REGIE_NONE, lit("reuse"), str(line)));
+    for (const std::string& line : share_.refused())
+      check(host_->note(&p_, REGIE_NONE, lit("reuse-refused"), str(line)));
+    if (reuse_ && events) check(reuse_->chosen(&p_, events, bytes, ns));
   }
 
   // Where a task leaves the streams of those that it needs.
@@ -209,18 +244,17 @@ class Scheduler {
            " stream " + std::to_string(s.stream[t]);
   }
 
-  static std::string us(double ns) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.1f us", ns / 1000);
-    return text;
-  }
-
   const regie_schedule_problem& p_;
   GraphView g_;
   const regie_host_scheduling* host_;
   const Problem& q_;
   const Network& n_;
   const bool every_;
+  bool limited_ = false;  // some device has so many events and no more
+  Bytes bytes_;
+  Share share_;
+  const regie_host_reuse* reuse_ = nullptr;
+  std::vector<Candidate> all_;
   Candidate one_;
   std::string why_;
 };
@@ -250,8 +284,11 @@ regie_status schedule(uint32_t, const regie_host* host, const regie_config* opti
     const auto* about = static_cast<const regie_host_scheduling*>(
         host->find ? host->find(REGIE_HOST_SCHEDULING_ID) : nullptr);
     if (about && about->struct_size < sizeof(regie_host_scheduling)) about = nullptr;
+    const auto* reuse =
+        static_cast<const regie_host_reuse*>(host->find ? host->find(REGIE_HOST_REUSE_ID) : nullptr);
+    if (reuse && reuse->struct_size < sizeof(regie_host_reuse)) reuse = nullptr;
     Problem read = streams::read(*problem, options, about, wanted_streams(config));
-    Scheduler(*problem, about, read, every_event(config)).run();
+    Scheduler(*problem, about, read, reuse, rates_of(config), every_event(config)).run();
   });
 }
 
