@@ -28,12 +28,6 @@ class Search {
         right_es_(p.bytes_of(p.right_elem)),
         bias_es_(p.bytes_of(p.bias_elem)),
         residual_es_(p.bytes_of(p.residual_elem)) {
-    const int64_t bytes =
-        p.convolution
-            ? p.batch * (p.channels * p.height * p.width * left_es_ +
-                         p.out_channels * p.out_height * p.out_width * es_)
-            : p.batch * (p.m * (p.k * left_es_ + p.n * es_) + (p.constant_b ? 0 : p.k * p.n * right_es_));
-    bytes_ = static_cast<double>(bytes);
     if (auto step = epilogue_activation(p, {})) {
       activation_ = step->op->instructions + step->op->slow * chip.hardware.slow_passes;
       activation_instructions_ = step->op->instructions + step->op->slow;
@@ -298,26 +292,40 @@ class Search {
   double cycles(const CubePlan& t) const {
     const auto& h = chip_.hardware;
     const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency, flag = h.flag_cycles;
-    // Activations lie in the L2 where they fit; weights come from the memory.
-    const double weights = chip_.read_rate(t.cores()), read = chip_.read_rate(t.cores(), bytes_),
-                 write = chip_.write_rate(t.cores(), bytes_);
-    const double load_start = h.load_start + 2 * flag, store_start = h.store_start + 2 * flag;
     auto d = [](int64_t n) { return static_cast<double>(n); };
+    // Weights come from the memory; of activations a tensor that the L2 does not hold. What is added was made
+    // before the left matrix was, so it has to fit beside it.
+    const double left_size = p_.convolution ? d(p_.batch * p_.channels * p_.height * p_.width * left_es_)
+                                            : d((p_.a_batched ? p_.batch : 1) * p_.m * p_.k * left_es_),
+                 result_count = p_.convolution ? d(p_.batch * p_.out_channels * p_.out_height * p_.out_width)
+                                               : d(p_.batch * p_.m * p_.n),
+                 addend_size =
+                     p_.epilogue.residual_operand == REGIE_NONE ? 0 : result_count * d(residual_es_),
+                 result_size = result_count * d(es_),
+                 right_size =
+                     d(p_.groups * p_.k_blocks() * t.n_tiles * t.columns * p_.right_parts() * kFractal);
+    const double weights = chip_.read_rate(t.cores()), read = chip_.read_rate(t.cores(), left_size),
+                 read_addend = chip_.read_rate(t.cores(), left_size + addend_size),
+                 write = chip_.write_rate(t.cores(), result_size);
+    const double load_start = h.load_start + 2 * flag, store_start = h.store_start + 2 * flag;
     // A matrix comes from the memory once, and from the cache when it is read again; one that the cache does
     // not hold comes once for all cores that read it together.
     const auto rate = [&](double first, double unique, double reads, double together) {
       const double missed = unique <= h.l2_bytes ? 1 / reads : 1 / std::min(reads, together);
       return 1 / (missed / first + (1 - missed) / h.l2_read);
     };
-    const double parts_m = d(t.parts_m), parts_n = d(t.parts_n);
-    const double left_rate =
-        p_.convolution
-            ? rate(read, d(p_.batch * p_.channels * p_.height * p_.width * left_es_), parts_n, parts_n)
-            : rate(read, d((p_.a_batched ? p_.batch : 1) * p_.m * p_.k * left_es_),
-                   t.streamed ? d(t.n_tiles) : parts_n, parts_n);
+    const double parts_m = d(t.parts_m), parts_n = d(t.parts_n),
+                 left_reads = t.streamed ? d(t.n_tiles) : parts_n;
+    const double left_rate = rate(read, left_size, left_reads, parts_n);
+    // Each turn of the batch reads weights anew that do not stay in L1.
+    const double apart = d(t.parts_b) * parts_m;
     const double right_rate =
-        rate(weights, d(p_.groups * p_.k_blocks() * t.n_tiles * t.columns * p_.right_parts() * kFractal),
-             parts_m * (t.resident ? 1 : d(t.turns_m)), parts_m);
+        rate(weights, right_size, apart * (t.resident ? 1 : d(t.turns_batch * t.turns_m)), apart);
+    // All cores and pipes share the memory.
+    double far = p_.constant_b ? right_size : 0;
+    if (left_size > h.l2_bytes) far += left_size * std::max(1.0, left_reads / parts_n);
+    if (left_size + addend_size > h.l2_bytes) far += addend_size;
+    if (result_size > h.l2_bytes) far += result_size;
     PipeCycles left, tile;
     if (p_.direct()) {
       left[REGIE_TILE_LOAD] = d(t.streamed ? t.chunks : 1) * load_start +
@@ -376,7 +384,7 @@ class Search {
     if (es_ == 2) pass(1);
     if (p_.epilogue.residual_operand != REGIE_NONE) {
       pass(residual_es_ == 2 ? 2 : 1);
-      tile[REGIE_TILE_LOAD] += rounds * load_start + q * d(residual_es_) / read;
+      tile[REGIE_TILE_LOAD] += rounds * load_start + q * d(residual_es_) / read_addend;
     }
     vector += activation_ * q * 4 / lanes;
     tile[REGIE_TILE_VECTOR] +=
@@ -392,7 +400,7 @@ class Search {
     }
     if (t.sums_slots == 1) all += (turns_m * inner - 1) * tile[REGIE_TILE_VECTOR];
     if (t.resident) all += load_start + right_memory * d(t.turns_n) / right_rate;
-    return all;
+    return std::max(all, far * h.core_mhz / 1000 / h.memory_bytes_per_ns);
   }
 
   // What is done to the sums of a product of bytes: passes of four bytes an element, and instructions.
@@ -450,7 +458,6 @@ class Search {
   const Chip& chip_;
   int64_t es_, left_es_, right_es_, bias_es_, residual_es_;
   double activation_ = 0, activation_instructions_ = 0;
-  double bytes_ = 0;  // of left matrix and result
   std::optional<CubePlan> best_;
   std::string nearest_ = "a row of the result is wider than L0C";
   int64_t nearest_bytes_ = 0;
