@@ -76,6 +76,9 @@ struct CubeProblem {
   int64_t left_parts = 1;
   // Sums are turned as two halves as well.
   bool split_sums = false;
+  // Bias, and a residual, that the cube adds (cube_addends.cpp); what stands for one there, a power of two.
+  bool cube_bias = false, cube_residual = false;
+  float ones = 1;
 
   // A product of bytes: left_elem is i8 or u8, the weights are i8.
   bool of_bytes() const { return is_byte(left_elem); }
@@ -96,6 +99,8 @@ struct CubeProblem {
   // Channels as they lie: the last block of a blocked tensor is filled up with zeros.
   int64_t lanes_in() const { return left_blocked ? round_up(channels, k0()) : channels; }
   int64_t lanes_out() const { return result_blocked ? round_up(out_channels, 16) : out_channels; }
+  // Are sums the result, but for rounding and bounds?
+  bool leaves_as_it_is() const;
   // Sums go from positions x channels to channels x positions on their way out.
   bool turned() const { return convolution && !result_blocked; }
   int64_t result_columns() const { return convolution ? out_channels : n; }
@@ -130,13 +135,14 @@ struct CubePlan {
   int64_t right_unit_rows = 16, right_unit_columns = 16;  // of a right matrix that is not constant
   // Addresses.
   int64_t l1_left = 0, left_bytes = 0, plane = 0, l1_right = 0, right_bytes = 0;
+  int64_t l1_addends = 0, l1_residual = 0;
   int64_t ub_load = 0, ub_cast = 0, ub_panel = 0, ub_wide = 0, ub_right_load = 0, ub_right_panel = 0,
           ub_bias = 0, ub_bias_load = 0, ub_factors = 0;
   int64_t ub_drain = 0, ub_turned = 0, ub_sum = 0, ub_temporary = 0, ub_value = 0, ub_result = 0,
           ub_residual = 0, ub_used = 0;
   int64_t ub_tables = 0, ub_scalars = 0, ub_half = 0;  // of a product of bytes
-  double cycles = 0;
-  bool operator<(const CubePlan& o) const { return cycles < o.cycles; }
+  double cycles = 0, pipes = 0;                        // the first with what the memory takes
+  bool operator<(const CubePlan& o) const { return cycles != o.cycles ? cycles < o.cycles : pipes < o.pipes; }
   int64_t cores() const { return parts_b * parts_m * parts_n; }
 };
 
@@ -145,6 +151,32 @@ struct CubePlan {
 inline int64_t table_bytes(const CubeProblem& p, const CubePlan& t) {
   return (round_up(std::max(p.result_columns(), p.groups * p.out_group), 16) + t.columns * 16) * 4;
 }
+
+// What the cube adds: fractals of the bias, a block of columns each, and the unit matrix behind them; of
+// these a core's own in L1; and a tile's part of the residual there.
+inline int64_t packed_addend_bytes(const CubeProblem& p, const CubePlan& t) {
+  return p.cube_bias ? (p.groups * t.n_tiles * t.columns + int64_t{p.cube_residual}) * kFractal : 0;
+}
+inline int64_t addend_bytes(const CubeProblem& p, const CubePlan& t) {
+  return p.cube_bias ? (t.turns_group * t.turns_n * t.columns + int64_t{p.cube_residual}) * kFractal : 0;
+}
+inline int64_t residual_bytes(const CubeProblem& p, const CubePlan& t) {
+  return p.cube_residual ? t.columns * t.padded_rows * kBlock : 0;
+}
+// Are there rows or columns of tiles that no part of a residual fills?
+inline bool residual_is_cut(const CubeProblem& p, const CubePlan& t) {
+  return t.padded_rows != t.rows || t.parts_m * t.turns_m * t.out_rows != p.out_height ||
+         p.groups * t.n_tiles * t.columns * 16 != p.lanes_out();
+}
+// Blocks of columns of a residual that L0A takes at a time.
+inline int64_t residual_blocks(const CubePlan& t) {
+  int64_t n = t.columns;
+  while (n > t.step) n /= 2;
+  return n;
+}
+// Lets the cube add the bias, and a residual of halves. False where it cannot: the problem is as it was.
+bool let_cube_add(CubeProblem& problem, const regie_tensor* bias);
+std::string pack_addends(const CubeProblem& problem, const CubePlan& plan, const regie_tensor& bias);
 
 // Weights of a convolution, by output channel: calls body(k, i) for the i-th of channel n, with its k within
 // the blocks of the joined group.

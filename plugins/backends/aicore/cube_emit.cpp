@@ -23,10 +23,12 @@ Emitter::Emitter(const CubeProblem& problem, const CubePlan& plan, Builder& buil
       residual_es_(problem.bytes_of(problem.residual_elem)),
       left_(g.left),
       right_(g.right),
-      bias_(g.bias),
-      residual_(g.residual),
+      bias_(problem.cube_bias ? REGIE_NONE : g.bias),
+      residual_(problem.cube_residual ? REGIE_NONE : g.residual),
       result_(g.result),
       factors_(problem.epilogue.scaled ? g.factors : REGIE_NONE),
+      addends_(problem.cube_bias ? g.bias : REGIE_NONE),
+      added_(problem.cube_residual ? g.residual : REGIE_NONE),
       factors_offset_(static_cast<int64_t>(g.factors_offset)),
       tables_offset_(static_cast<int64_t>(g.tables_offset)),
       zero_(g.zero),
@@ -55,6 +57,7 @@ void Emitter::emit() {
   clear();
   load_bias();
   load_factors();
+  load_addends();
   load_tables();
   open();
   if (t_.resident) load_resident();
@@ -64,7 +67,7 @@ void Emitter::emit() {
   nest(0, inner, turn);
   if (t_.resident) right_ready_->end_read(0);
   for (std::optional<Channel>* c : {&unit_, &panel_, &left_ready_, &right_unit_, &right_panel_, &right_ready_,
-                                    &l0_, &sums_, &addend_, &results_})
+                                    &l0_, &sums_, &addend_, &results_, &residual_ready_})
     if (*c) (*c)->close();
 }
 
@@ -141,12 +144,14 @@ void Emitter::open() {
   sums_.emplace(b_, flags_, kCube, kVector, t_.sums_slots);
   if (residual_ != REGIE_NONE) addend_.emplace(b_, flags_, kLoad, kVector, 2);
   results_.emplace(b_, flags_, kVector, kStore, 2);
+  if (added_ != REGIE_NONE) residual_ready_.emplace(b_, flags_, kLoad, kMove, 2);
 }
 
 void Emitter::nest(int level, int inner, Turn& turn) {
   const int64_t trips[3] = {t_.turns_batch, t_.turns_group, t_.turns_m};
   if (level == 3) {  // one turn in all
     if (inner == 3 && !t_.streamed) load_left(turn, 0);
+    if (t_.turns_c == 1) load_first_residuals(turn, 0, 0);
     tiles(turn, 0);
     return;
   }
@@ -166,6 +171,8 @@ void Emitter::nest(int level, int inner, Turn& turn) {
   }
   b_.loop(trips[level], [&](const Expr& i) {
     turn.at[level] = i;
+    // Before the next panel, as they are needed before it.
+    if (t_.turns_c == 1) load_first_residuals(turn, 0, t_.turns_n > 1 ? Expr(0) : i % 2);
     if (ahead) {
       b_.loop(clamp(0, 1, Expr(trips[level] - 1) - i), [&](const Expr&) {
         Turn next = turn;
@@ -184,6 +191,7 @@ void Emitter::nest(int level, int inner, Turn& turn) {
 void Emitter::tiles(const Turn& turn, const Expr& left_slot, const Expr& turn_slot) {
   if (!t_.streamed) left_ready_->begin_read(left_slot);
   auto column_tiles = [&](const Expr& c, const Expr& outer) {
+    if (t_.turns_c > 1) load_first_residuals(turn, c, t_.turns_n > 1 ? Expr(0) : outer);
     if (t_.turns_n == 1) return tile(turn, left_slot, c, 0, outer);
     b_.loop(t_.turns_n, [&](const Expr& n) { tile(turn, left_slot, c, n, n % 2); });
   };
@@ -196,6 +204,7 @@ void Emitter::tiles(const Turn& turn, const Expr& left_slot, const Expr& turn_sl
 
 void Emitter::tile(const Turn& turn, const Expr& left_slot, const Expr& c, const Expr& n, const Expr& slot) {
   product(turn, left_slot, c, n, slot);
+  load_next_residual(turn, c, n);
   way_out(turn, c, n, slot);
 }
 
@@ -214,6 +223,7 @@ void Emitter::product(const Turn& turn, const Expr& left_slot, const Expr& c, co
                slot * t_.right_bytes + t_.l1_right, {});
     right_ready_->end_write(slot);
   }
+  add_bias(turn, n, slot);
   auto chunk = [&](const Expr& k, const Expr& right_slot) {
     if (t_.streamed) load_left(turn, right_slot, k);
     if (p_.constant_b && !t_.resident) {
@@ -236,6 +246,7 @@ void Emitter::product(const Turn& turn, const Expr& left_slot, const Expr& c, co
     chunk(0, slot);
   else
     b_.loop(t_.chunks, [&](const Expr& k) { chunk(k, k % 2); });
+  add_residual(slot);
   sums_->end_write(sums_slot(slot));
 }
 
@@ -303,8 +314,8 @@ void Emitter::step(const Turn& turn, const Expr& left_slot, const Expr& c, const
   for (int64_t part = 0; part < p_.right_parts(); ++part)
     b_.mmad(left_type(), l0c(sums_slot(slot) * sums_bytes()), l0a(to_a),
             l0b(to_b + part * (t_.columns * kFractal)), t_.padded_rows, t_.columns * 16,
-            clamp(0, t_.step * k0, Expr(all_k) - first * k0), part ? Expr(1) : min(first, 1), m1 * kSums,
-            t_.step * kFractal, block());
+            clamp(0, t_.step * k0, Expr(all_k) - first * k0), part || p_.cube_bias ? Expr(1) : min(first, 1),
+            m1 * kSums, t_.step * kFractal, block());
   l0_->end_read(l0);
 }
 
@@ -329,7 +340,9 @@ Program cube_program(const CubeProblem& p, const CubePlan& plan, const Chip& chi
   g.right = b.operand(p.right_operand, right_bytes);
   const Epilogue& e = p.epilogue;
   if (e.bias_operand != REGIE_NONE)
-    g.bias = b.operand(e.bias_operand, e.bias_count * static_cast<uint64_t>(p.bytes_of(p.bias_elem)));
+    g.bias = b.operand(e.bias_operand, p.cube_bias
+                                           ? static_cast<uint64_t>(packed_addend_bytes(p, plan))
+                                           : e.bias_count * static_cast<uint64_t>(p.bytes_of(p.bias_elem)));
   if (e.residual_operand != REGIE_NONE)
     g.residual = b.operand(e.residual_operand, result * static_cast<uint64_t>(p.bytes_of(p.residual_elem)));
   if (e.scaled) {

@@ -37,6 +37,13 @@ class Emitter {
 
   void load_bias();
   void load_factors();
+  // Of what the cube adds (cube_addends.cpp): once, of a turn's first tiles, of the tile after the next.
+  void load_addends();
+  void load_residual(const Turn& turn, const Expr& c, const Expr& n, const Expr& slot);
+  void load_first_residuals(const Turn& turn, const Expr& c, const Expr& slot);
+  void load_next_residual(const Turn& turn, const Expr& c, const Expr& n);
+  void add_bias(const Turn& turn, const Expr& n, const Expr& slot);
+  void add_residual(const Expr& slot);
   // Of a product of bytes (cube_bytes.cpp).
   void load_tables();
   void open();
@@ -94,6 +101,8 @@ class Emitter {
 
   void way_out(const Turn& turn, const Expr& c, const Expr& n, const Expr& slot);
 
+  void round_as_it_is(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot,
+                      const Expr& out);
   void round_of_bytes(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot,
                       const Expr& out);
   // Sums, or what was made of them, in four bytes each, to the result's order.
@@ -135,13 +144,14 @@ class Emitter {
   Flags flags_;
   int64_t es_, left_es_, right_es_, bias_es_, residual_es_;
   uint32_t left_, right_, bias_, residual_, result_, factors_;
+  uint32_t addends_, added_;  // instead of bias and residual, where the cube adds them
   int64_t factors_offset_;
   int64_t tables_offset_;  // of a product of bytes
   uint32_t zero_, scale_;
   Expr part_b_ = 0, part_m_ = 0, part_n_ = 0, first_batch_ = 0, first_group_ = 0;
   // Channels, in the order of a tile's way.
   std::optional<Channel> unit_, panel_, left_ready_, right_unit_, right_panel_, right_ready_, l0_, sums_,
-      addend_, results_;
+      addend_, results_, residual_ready_;
 };
 
 }  // namespace aicore

@@ -154,10 +154,11 @@ class Search {
             (p_.direct() ? kb : round_up(kb * p_.k0(), t.unit_columns) / p_.k0()) * t.rows * kBlock;
       }
     }
-    int64_t left = chip_.sizes.l1;
+    const int64_t all = chip_.sizes.l1 - addend_bytes(p_, t) - 2 * residual_bytes(p_, t);
+    int64_t left = all;
     for (int64_t slots : {2, 1}) {
       t.left_slots = slots;
-      left = chip_.sizes.l1 - slots * t.left_bytes;
+      left = all - slots * t.left_bytes;
       if (left >= 2 * t.step * t.columns * p_.right_parts() * kFractal) break;
     }
     const int64_t block = t.columns * p_.right_parts() * kFractal;  // of the right matrix, a block of k
@@ -222,13 +223,15 @@ class Search {
     Room l1(chip_.sizes.l1);
     t.l1_left = l1.take(t.left_slots * t.left_bytes);
     t.l1_right = l1.take((t.resident ? 1 : 2) * t.right_bytes);
+    t.l1_addends = l1.take(addend_bytes(p_, t));
+    t.l1_residual = l1.take(2 * residual_bytes(p_, t));
     if (!l1.fits()) return too_big("L1", l1.used(), chip_.sizes.l1);
     for (int64_t drained : {16, 8, 4, 2, 1}) {
       // Bytes leave room for more, and their way out has more instructions to start.
       if (t.columns % drained || (drained > 4 && !p_.of_bytes())) continue;
       t.drained = drained;
       if (place_ub(t)) {
-        t.cycles = cycles(t);
+        weigh(t);
         if (!best_ || t < *best_) best_ = t;
         return;
       }
@@ -257,13 +260,19 @@ class Search {
       t.ub_right_panel = ub.take(2 * t.right_unit_rows * t.right_unit_columns * 2);
     }
     const int64_t q = t.drained * 16 * t.padded_rows;
-    if (p_.epilogue.bias_operand != REGIE_NONE) {
+    if (p_.leaves_as_it_is()) {
+      t.ub_result = ub.take(2 * q * es_);
+      t.ub_used = ub.used();
+      return ub.fits();
+    }
+    if (p_.epilogue.bias_operand != REGIE_NONE && !p_.cube_bias) {
       t.ub_bias = ub.take(table_bytes(p_, t));
       t.ub_bias_load = bias_es_ == 2 ? ub.take(table_bytes(p_, t) / 2) : t.ub_bias;
     }
     if (p_.epilogue.scaled) t.ub_factors = ub.take(table_bytes(p_, t));
     const bool turned = p_.turned();
-    if (p_.epilogue.residual_operand != REGIE_NONE) t.ub_residual = ub.take(2 * q * residual_es_);
+    if (p_.epilogue.residual_operand != REGIE_NONE && !p_.cube_residual)
+      t.ub_residual = ub.take(2 * q * residual_es_);
     t.ub_drain = ub.take(q * (turned && !p_.epilogue.scaled && !p_.split_sums ? 2 : 4));
     if (turned) t.ub_turned = ub.take(q * (p_.split_sums ? 4 : 2));
     t.ub_sum = ub.take(q * 4);
@@ -289,7 +298,7 @@ class Search {
     return ub.fits();
   }
 
-  double cycles(const CubePlan& t) const {
+  void weigh(CubePlan& t) const {
     const auto& h = chip_.hardware;
     const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency, flag = h.flag_cycles;
     auto d = [](int64_t n) { return static_cast<double>(n); };
@@ -371,7 +380,11 @@ class Search {
       vector += passes * q * 4 / lanes;
       starts += passes;
     };
-    if (p_.of_bytes()) {
+    double activation = activation_, activation_instructions = activation_instructions_;
+    const bool as_it_is = p_.leaves_as_it_is(), residual = p_.epilogue.residual_operand != REGIE_NONE;
+    if (as_it_is) {  // bounds, of halves at half the price
+      activation *= d(es_) / 4;
+    } else if (p_.of_bytes()) {
       const auto [passes, instructions] = bytes_out();
       vector += passes * q * 4 / lanes;
       starts += instructions;
@@ -379,16 +392,27 @@ class Search {
       pass(1);
     else if (!p_.result_blocked)
       pass(p_.split_sums ? 9 : 2);
-    if (p_.epilogue.bias_operand != REGIE_NONE && p_.convolution) pass(1);
+    if (p_.epilogue.bias_operand != REGIE_NONE && p_.convolution && !p_.cube_bias) pass(1);
     if (p_.epilogue.scaled) pass(p_.turned() && !p_.split_sums ? 2 : 1);
-    if (es_ == 2) pass(1);
-    if (p_.epilogue.residual_operand != REGIE_NONE) {
+    if (es_ == 2 && !as_it_is) pass(1);
+    if (p_.cube_bias) {
+      tile[REGIE_TILE_MOVE] +=
+          2 * h.move_start + 2 * flag + m1 * kFractal / h.l1_to_l0a + n1 * kFractal / h.l1_to_l0b;
+      tile[REGIE_TILE_CUBE] += h.cube_start + 2 * flag + m1 * n1 / h.cube_efficiency;
+    }
+    if (residual && p_.cube_residual) {
+      const double at_once = d(residual_blocks(t)), moves = n1 / at_once;
+      tile[REGIE_TILE_LOAD] += load_start + q * d(residual_es_) / read_addend;
+      tile[REGIE_TILE_MOVE] +=
+          moves * (2 * h.move_start + 2 * flag + kFractal / h.l1_to_l0b) + m1 * n1 * kFractal / h.l1_to_l0a;
+      tile[REGIE_TILE_CUBE] += moves * 2 * flag + n1 * (h.cube_start + m1 / h.cube_efficiency);
+    } else if (residual) {
       pass(residual_es_ == 2 ? 2 : 1);
       tile[REGIE_TILE_LOAD] += rounds * load_start + q * d(residual_es_) / read_addend;
     }
-    vector += activation_ * q * 4 / lanes;
+    vector += activation * q * 4 / lanes;
     tile[REGIE_TILE_VECTOR] +=
-        vector + rounds * ((starts + activation_instructions_) * h.vector_start + 4 * flag);
+        vector + rounds * ((starts + activation_instructions) * h.vector_start + 4 * flag);
     tile[REGIE_TILE_STORE] += rounds * store_start + (p_.of_bytes() ? store_bytes(t) : q * d(es_)) / write;
     double all = overlapped(tile, turns_m * inner) + h.l2_latency;
     if (t.streamed) {
@@ -400,7 +424,11 @@ class Search {
     }
     if (t.sums_slots == 1) all += (turns_m * inner - 1) * tile[REGIE_TILE_VECTOR];
     if (t.resident) all += load_start + right_memory * d(t.turns_n) / right_rate;
-    return std::max(all, far * h.core_mhz / 1000 / h.memory_bytes_per_ns);
+    if (p_.cube_bias) all += load_start + d(addend_bytes(p_, t)) / weights;
+    if (p_.cube_residual)
+      all += load_start + (residual_is_cut(p_, t) ? 2 * d(residual_bytes(p_, t)) / h.ub_to_l1 : 0);
+    t.pipes = all;
+    t.cycles = std::max(all, far * h.core_mhz / 1000 / h.memory_bytes_per_ns);
   }
 
   // What is done to the sums of a product of bytes: passes of four bytes an element, and instructions.
