@@ -67,6 +67,21 @@ struct CubeProblem {
   int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1, pad_top = 0,
           pad_left = 0;
   int64_t model_groups = 1, groups = 1, in_group = 0, out_group = 0;
+  // Of few channels: so many rows of the input lie behind each other as channels, (channel, row) of a block
+  // of 16, so that a step of k is not nearly all zeros. Row j of the map holds the input's from (j -
+  // fold_above()) * stride_h on, a kernel covers as many at a time (cube_fold.cpp).
+  int64_t fold = 1;
+  int64_t fold_above() const { return fold / stride_h - 1; }  // rows of the map before the input's first
+  int64_t fold_shift() const {
+    return (stride_h - pad_top % stride_h) % stride_h;
+  }  // rows before the kernel's
+  int64_t map_height() const {
+    return fold == 1 ? height : (height + stride_h - 1) / stride_h + fold_above();
+  }
+  int64_t map_kernel() const { return fold == 1 ? kernel_h : (kernel_h + fold_shift() + fold - 1) / fold; }
+  int64_t map_stride() const { return fold == 1 ? stride_h : 1; }
+  int64_t map_dilation() const { return fold == 1 ? dilation_h : fold / stride_h; }
+  int64_t map_pad() const { return fold == 1 ? pad_top : (pad_top + fold_shift()) / stride_h - fold_above(); }
   Epilogue epilogue;
   ByteEpilogue bytes;
   uint32_t right_operand = 1;
@@ -152,38 +167,20 @@ inline int64_t table_bytes(const CubeProblem& p, const CubePlan& t) {
   return (round_up(std::max(p.result_columns(), p.groups * p.out_group), 16) + t.columns * 16) * 4;
 }
 
-// What the cube adds: fractals of the bias, a block of columns each, and the unit matrix behind them; of
-// these a core's own in L1; and a tile's part of the residual there.
-inline int64_t packed_addend_bytes(const CubeProblem& p, const CubePlan& t) {
-  return p.cube_bias ? (p.groups * t.n_tiles * t.columns + int64_t{p.cube_residual}) * kFractal : 0;
-}
-inline int64_t addend_bytes(const CubeProblem& p, const CubePlan& t) {
-  return p.cube_bias ? (t.turns_group * t.turns_n * t.columns + int64_t{p.cube_residual}) * kFractal : 0;
-}
-inline int64_t residual_bytes(const CubeProblem& p, const CubePlan& t) {
-  return p.cube_residual ? t.columns * t.padded_rows * kBlock : 0;
-}
-// Are there rows or columns of tiles that no part of a residual fills?
-inline bool residual_is_cut(const CubeProblem& p, const CubePlan& t) {
-  return t.padded_rows != t.rows || t.parts_m * t.turns_m * t.out_rows != p.out_height ||
-         p.groups * t.n_tiles * t.columns * 16 != p.lanes_out();
-}
-// Blocks of columns of a residual that L0A takes at a time.
-inline int64_t residual_blocks(const CubePlan& t) {
-  int64_t n = t.columns;
-  while (n > t.step) n /= 2;
-  return n;
-}
-// Lets the cube add the bias, and a residual of halves. False where it cannot: the problem is as it was.
-bool let_cube_add(CubeProblem& problem, const regie_tensor* bias);
-std::string pack_addends(const CubeProblem& problem, const CubePlan& plan, const regie_tensor& bias);
-
 // Weights of a convolution, by output channel: calls body(k, i) for the i-th of channel n, with its k within
 // the blocks of the joined group.
 template <class Body>
 void each_of_channel(const CubeProblem& p, int64_t n, Body&& body) {
   const int64_t k0 = p.k0(), window = p.kernel_h * p.kernel_w, inner = p.channels / p.model_groups,
                 outer = p.out_channels / p.model_groups;
+  if (p.fold > 1) {
+    for (int64_t c = 0; c < inner; ++c)
+      for (int64_t k = 0; k < window; ++k) {
+        const int64_t row = k / p.kernel_w + p.fold_shift();
+        body((row / p.fold * p.kernel_w + k % p.kernel_w) * k0 + c * p.fold + row % p.fold, c * window + k);
+      }
+    return;
+  }
   for (int64_t i = 0; i < inner; ++i) {
     const int64_t c =
         n / outer * inner + i - n / p.out_group * p.in_group;  // channel within the joined group

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cube_emitter.h"
+#include "cube_variants.h"
 #include "half.h"
 
 namespace aicore {

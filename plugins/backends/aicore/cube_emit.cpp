@@ -1,5 +1,6 @@
 // The program of a CubePlan: what is there once, the loops, and the product of a tile.
 #include "cube_emitter.h"
+#include "cube_variants.h"
 
 namespace aicore {
 
@@ -268,11 +269,11 @@ void Emitter::step(const Turn& turn, const Expr& left_slot, const Expr& c, const
       i.width = p_.width;
       i.top = w.top;
       i.left = -p_.pad_left;
-      i.stride_h = p_.stride_h;
+      i.stride_h = p_.map_stride();
       i.stride_w = p_.stride_w;
-      i.dilation_h = p_.dilation_h;
+      i.dilation_h = p_.map_dilation();
       i.dilation_w = p_.dilation_w;
-      i.kernel_h = p_.kernel_h;
+      i.kernel_h = p_.map_kernel();
       i.kernel_w = p_.kernel_w;
       i.out_width = p_.out_width;
       i.first_row = c * t_.rows;

@@ -63,6 +63,10 @@ class Emitter {
 
   // A feature map: 16 channels of some positions at a time become positions of 16 channels.
   void load_map(const Turn& turn, const Expr& slot);
+  // A row of it where several are folded to one (cube_fold.cpp): its loads, and zeros for rows that the input
+  // has not.
+  void load_folded(const Turn& turn, const Expr& row, const Expr& to);
+  void clear_folded(const Expr& row, const Expr& half);
   // A left panel of halves that needs nothing done.
   void load_directly(const Turn& turn, const Expr& slot, const Expr& chunk);
 

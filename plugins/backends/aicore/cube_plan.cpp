@@ -6,6 +6,7 @@
 
 #include "channel.h"
 #include "cube.h"
+#include "cube_variants.h"
 
 namespace aicore {
 
@@ -123,12 +124,13 @@ class Search {
   void try_memory(CubePlan t) {
     const int64_t kb = p_.k_blocks();
     if (p_.convolution) {
-      t.window = std::min((t.out_rows - 1) * p_.stride_h + (p_.kernel_h - 1) * p_.dilation_h + 1, p_.height);
+      t.window = std::min((t.out_rows - 1) * p_.map_stride() + (p_.map_kernel() - 1) * p_.map_dilation() + 1,
+                          p_.map_height());
       const int64_t all = t.window * p_.width;
       // Positions of k0 channels in UB, in whole blocks of a transposition.
       const int64_t some = chip_.sizes.ub >= (220 << 10) && p_.left_parts == 1 ? 384 : 256,
                     most = some * (p_.of_bytes() ? 2 : 1);
-      t.pixels = std::min<int64_t>(round_up(all, p_.k0()), most);
+      t.pixels = p_.fold > 1 ? p_.width : std::min<int64_t>(round_up(all, p_.k0()), most);
       t.pixel_chunks = up(all, t.pixels);
       t.pixels = round_up(up(all, t.pixel_chunks), p_.k0());
       t.plane = p_.direct() ? all * kBlock : t.pixel_chunks * t.pixels * kBlock;
@@ -342,8 +344,8 @@ class Search {
     } else if (p_.convolution) {
       const double units = d(up(p_.left_blocks(), t.unit_blocks) * t.pixel_chunks),
                    elements = d(p_.k0() * t.pixels * t.unit_blocks);
-      left[REGIE_TILE_LOAD] =
-          units * (load_start + (p_.of_bytes() ? load_bytes(t) : elements * d(left_es_)) / left_rate);
+      left[REGIE_TILE_LOAD] = units * (d(p_.fold) * load_start +
+                                       (p_.of_bytes() ? load_bytes(t) : elements * d(left_es_)) / left_rate);
       double starts = p_.left_blocked ? 1 : 3, bytes = p_.left_blocked || left_es_ == 2 ? 4 : 8;
       if (p_.left_parts == 2) {  // widened, subtracted, rounded, and turned as well
         starts += p_.left_blocked ? 3 : 4;
@@ -492,26 +494,6 @@ class Search {
 };
 
 }  // namespace
-
-int64_t CubeProblem::part_blocks() const {
-  if (convolution) return up(in_group, k0()) * kernel_h * kernel_w;
-  const int64_t blocks = up(k, k0());
-  // Parts that may have to come in chunks have a length that chunks divide.
-  return left_parts == 2 && blocks > 64 ? round_up(blocks, 16) : blocks;
-}
-int64_t CubeProblem::n_blocks() const { return convolution ? up(out_group, 16) : up(n, 16); }
-
-std::optional<VectorStep> epilogue_activation(const CubeProblem& p, Source in) {
-  if (p.epilogue.activation.empty()) return std::nullopt;
-  return activation_step(p.epilogue.activation, p.epilogue.activation_alpha, p.epilogue.activation_beta,
-                         std::move(in));
-}
-
-uint32_t epilogue_temporaries(const CubeProblem& p) {
-  const auto step = epilogue_activation(p, {});
-  const uint32_t of_residual = p.epilogue.residual_operand != REGIE_NONE && p.bytes_of(p.residual_elem) == 2;
-  return std::max(step ? step->op->temporaries : 0, of_residual);
-}
 
 CubePlan plan_cube(const CubeProblem& problem, const Chip& chip) { return Search(problem, chip).best(); }
 
