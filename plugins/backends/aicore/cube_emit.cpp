@@ -174,27 +174,36 @@ void Emitter::nest(int level, int inner, Turn& turn) {
     turn.at[level] = i;
     // Before the next panel, as they are needed before it.
     if (t_.turns_c == 1) load_first_residuals(turn, 0, t_.turns_n > 1 ? Expr(0) : i % 2);
-    if (ahead) {
+    const std::function<void()> load_next = [&, turn] {
+      if (!ahead) return;
       b_.loop(clamp(0, 1, Expr(trips[level] - 1) - i), [&](const Expr&) {
         Turn next = turn;
         next.at[level] = i + 1;
         // (i + 1) % 2, which an expression cannot say.
         load_left(next, 1 - (i % 2));
       });
-    } else if (!t_.streamed) {
-      load_left(turn, 0);
-    }
-    tiles(turn, ahead ? i % 2 : Expr(0), i % 2);
+    };
+    // The next panel must not keep the first tile's weights waiting.
+    const bool after = ahead && p_.constant_b && !t_.resident && t_.turns_n > 1;
+    if (!after) load_next();
+    if (!ahead && !t_.streamed) load_left(turn, 0);
+    tiles(turn, ahead ? i % 2 : Expr(0), i % 2, after ? load_next : std::function<void()>{});
   });
   turn.at[level] = 0;
 }
 
-void Emitter::tiles(const Turn& turn, const Expr& left_slot, const Expr& turn_slot) {
+void Emitter::tiles(const Turn& turn, const Expr& left_slot, const Expr& turn_slot,
+                    const std::function<void()>& after_first) {
   if (!t_.streamed) left_ready_->begin_read(left_slot);
   auto column_tiles = [&](const Expr& c, const Expr& outer) {
     if (t_.turns_c > 1) load_first_residuals(turn, c, t_.turns_n > 1 ? Expr(0) : outer);
     if (t_.turns_n == 1) return tile(turn, left_slot, c, 0, outer);
-    b_.loop(t_.turns_n, [&](const Expr& n) { tile(turn, left_slot, c, n, n % 2); });
+    b_.loop(t_.turns_n, [&](const Expr& n) {
+      tile(turn, left_slot, c, n, n % 2);
+      if (after_first)
+        b_.loop(clamp(0, 1, 1 - n),
+                [&](const Expr&) { b_.loop(clamp(0, 1, 1 - c), [&](const Expr&) { after_first(); }); });
+    });
   };
   if (t_.turns_c == 1)
     column_tiles(0, turn_slot);

@@ -51,7 +51,9 @@ class Emitter {
   // Loops.
 
   void nest(int level, int inner, Turn& turn);
-  void tiles(const Turn& turn, const Expr& left_slot, const Expr& turn_slot = 0);
+  // `after_first`: what is written behind the first tile.
+  void tiles(const Turn& turn, const Expr& left_slot, const Expr& turn_slot = 0,
+             const std::function<void()>& after_first = {});
   void tile(const Turn& turn, const Expr& left_slot, const Expr& c, const Expr& n, const Expr& slot);
 
   // The left panel.

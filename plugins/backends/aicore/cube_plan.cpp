@@ -319,15 +319,14 @@ class Search {
                  read_addend = chip_.read_rate(t.cores(), left_size + addend_size),
                  write = chip_.write_rate(t.cores(), result_size);
     const double load_start = h.load_start + 2 * flag, store_start = h.store_start + 2 * flag;
-    // A matrix comes from the memory once, and from the cache when it is read again; one that the cache does
-    // not hold comes once for all cores that read it together.
+    // Read again, it comes from the cache; what that does not hold, once for all cores that read it together.
     const auto rate = [&](double first, double unique, double reads, double together) {
       const double missed = unique <= h.l2_bytes ? 1 / reads : 1 / std::min(reads, together);
       return 1 / (missed / first + (1 - missed) / h.l2_read);
     };
     const double parts_m = d(t.parts_m), parts_n = d(t.parts_n),
-                 left_reads = t.streamed ? d(t.n_tiles) : parts_n;
-    const double left_rate = rate(read, left_size, left_reads, parts_n);
+                 left_reads = t.streamed ? d(t.n_tiles) : parts_n,
+                 left_rate = rate(read, left_size, left_reads, parts_n);
     // Each turn of the batch reads weights anew that do not stay in L1.
     const double apart = d(t.parts_b) * parts_m;
     const double right_rate =
@@ -425,6 +424,7 @@ class Search {
       all = turns * tile.longest() + fill + drain + (p_.direct() ? 0 : (turns - 1) * (drain + fill));
     }
     if (t.sums_slots == 1) all += (turns_m * inner - 1) * tile[REGIE_TILE_VECTOR];
+    if (t.left_slots == 1 && !t.streamed) all += (turns_m - 1) * left.longest();  // none is loaded ahead
     if (t.resident) all += load_start + right_memory * d(t.turns_n) / right_rate;
     if (p_.cube_bias) all += load_start + d(addend_bytes(p_, t)) / weights;
     if (p_.cube_residual)
