@@ -304,20 +304,21 @@ class Search {
     const auto& h = chip_.hardware;
     const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency, flag = h.flag_cycles;
     auto d = [](int64_t n) { return static_cast<double>(n); };
-    // Weights come from the memory; of activations a tensor that the L2 does not hold. What is added was made
-    // before the left matrix was, so it has to fit beside it.
-    const double left_size = p_.convolution ? d(p_.batch * p_.channels * p_.height * p_.width * left_es_)
-                                            : d((p_.a_batched ? p_.batch : 1) * p_.m * p_.k * left_es_),
-                 result_count = p_.convolution ? d(p_.batch * p_.out_channels * p_.out_height * p_.out_width)
-                                               : d(p_.batch * p_.m * p_.n),
+    // Weights come from the memory, and a tensor that the L2 does not hold (a product's: not with all
+    // others); an addend, which was made before, if not beside the left matrix.
+    const int64_t left_count = p_.convolution ? p_.channels * p_.height * p_.width : p_.m * p_.k,
+                  out = p_.convolution ? p_.out_channels * p_.out_height * p_.out_width : p_.m * p_.n;
+    const double left_size = d((p_.convolution || p_.a_batched ? p_.batch : 1) * left_count * left_es_),
                  addend_size =
-                     p_.epilogue.residual_operand == REGIE_NONE ? 0 : result_count * d(residual_es_),
-                 result_size = result_count * d(es_),
+                     p_.epilogue.residual_operand == REGIE_NONE ? 0 : d(p_.batch * out * residual_es_),
+                 result_size = d(p_.batch * out * es_),
                  right_size =
-                     d(p_.groups * p_.k_blocks() * t.n_tiles * t.columns * p_.right_parts() * kFractal);
-    const double weights = chip_.read_rate(t.cores()), read = chip_.read_rate(t.cores(), left_size),
+                     d(p_.groups * p_.k_blocks() * t.n_tiles * t.columns * p_.right_parts() * kFractal),
+                 sum = left_size + result_size + (p_.constant_b ? 0 : d(p_.batch * p_.k * p_.n * right_es_)),
+                 weights = chip_.read_rate(t.cores()),
+                 read = chip_.read_rate(t.cores(), p_.convolution ? left_size : sum),
                  read_addend = chip_.read_rate(t.cores(), left_size + addend_size),
-                 write = chip_.write_rate(t.cores(), result_size);
+                 write = chip_.write_rate(t.cores(), p_.convolution ? result_size : sum);
     const double load_start = h.load_start + 2 * flag, store_start = h.store_start + 2 * flag;
     // Read again, it comes from the cache; what that does not hold, once for all cores that read it together.
     const auto rate = [&](double first, double unique, double reads, double together) {
@@ -331,8 +332,7 @@ class Search {
     const double apart = d(t.parts_b) * parts_m;
     const double right_rate =
         rate(weights, right_size, apart * (t.resident ? 1 : d(t.turns_batch * t.turns_m)), apart);
-    // All cores and pipes share the memory.
-    double far = p_.constant_b ? right_size : 0;
+    double far = p_.constant_b ? right_size : 0;  // which all cores and pipes take from and to the memory
     if (left_size > h.l2_bytes) far += left_size * std::max(1.0, left_reads / parts_n);
     if (left_size + addend_size > h.l2_bytes) far += addend_size;
     if (result_size > h.l2_bytes) far += result_size;
@@ -424,7 +424,7 @@ class Search {
       all = turns * tile.longest() + fill + drain + (p_.direct() ? 0 : (turns - 1) * (drain + fill));
     }
     if (t.sums_slots == 1) all += (turns_m * inner - 1) * tile[REGIE_TILE_VECTOR];
-    if (t.left_slots == 1 && !t.streamed) all += (turns_m - 1) * left.longest();  // none is loaded ahead
+    if (t.left_slots == 1 && p_.convolution) all += (turns_m - 1) * left.longest();  // none is loaded ahead
     if (t.resident) all += load_start + right_memory * d(t.turns_n) / right_rate;
     if (p_.cube_bias) all += load_start + d(addend_bytes(p_, t)) / weights;
     if (p_.cube_residual)
