@@ -77,6 +77,21 @@ struct CubeProblem {
   int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1, pad_top = 0,
           pad_left = 0;
   int64_t model_groups = 1, groups = 1, in_group = 0, out_group = 0;
+  // Of few channels: so many rows of the input lie behind each other as channels, (channel, row) of a block
+  // of 16, so that a step of k is not nearly all zeros. Row j of the map holds the input's from (j -
+  // fold_above()) * stride_h on, a kernel covers as many at a time (cube_fold.cpp).
+  int64_t fold = 1;
+  int64_t fold_above() const { return fold / stride_h - 1; }  // rows of the map before the input's first
+  int64_t fold_shift() const {
+    return (stride_h - pad_top % stride_h) % stride_h;
+  }  // rows before the kernel's
+  int64_t map_height() const {
+    return fold == 1 ? height : (height + stride_h - 1) / stride_h + fold_above();
+  }
+  int64_t map_kernel() const { return fold == 1 ? kernel_h : (kernel_h + fold_shift() + fold - 1) / fold; }
+  int64_t map_stride() const { return fold == 1 ? stride_h : 1; }
+  int64_t map_dilation() const { return fold == 1 ? dilation_h : fold / stride_h; }
+  int64_t map_pad() const { return fold == 1 ? pad_top : (pad_top + fold_shift()) / stride_h - fold_above(); }
   Epilogue epilogue;
   ByteEpilogue bytes;
   uint32_t right_operand = 1;
@@ -86,6 +101,9 @@ struct CubeProblem {
   int64_t left_parts = 1;
   // Sums are turned as two halves as well.
   bool split_sums = false;
+  // Bias, and a residual, that the cube adds (cube_addends.cpp); what stands for one there, a power of two.
+  bool cube_bias = false, cube_residual = false;
+  float ones = 1;
 
   // A product of bytes: left_elem is i8 or u8, the weights are i8.
   bool of_bytes() const { return is_byte(left_elem); }
@@ -131,6 +149,8 @@ struct CubeProblem {
     return is_byte(elem) && bytes.scaled && !bytes.biased && bytes.divisor == 0 &&
            bytes.high == most_byte(elem) && (bytes.low == least_byte(elem) || bytes.low == bytes.zero);
   }
+  // Are sums the result, but for rounding and bounds?
+  bool leaves_as_it_is() const;
   // Sums go from positions x channels to channels x positions on their way out.
   bool turned() const { return convolution && !result_blocked; }
   int64_t result_columns() const { return convolution ? out_channels : n; }
@@ -165,6 +185,7 @@ struct CubePlan {
   int64_t right_unit_rows = 16, right_unit_columns = 16;  // of a right matrix that is not constant
   // Addresses.
   int64_t l1_left = 0, left_bytes = 0, plane = 0, l1_right = 0, right_bytes = 0;
+  int64_t l1_addends = 0, l1_residual = 0;
   int64_t ub_load = 0, ub_cast = 0, ub_panel = 0, ub_wide = 0, ub_right_load = 0, ub_right_panel = 0,
           ub_bias = 0, ub_bias_load = 0, ub_factors = 0;
   int64_t ub_drain = 0, ub_turned = 0, ub_sum = 0, ub_temporary = 0, ub_value = 0, ub_result = 0,
@@ -173,8 +194,8 @@ struct CubePlan {
   int64_t l1_sum = 0, l1_sum_right = 0, l0a_sum = 0, l0b_sum = 0;
   int64_t ub_sum_half = 0, ub_sum_inner = 0, ub_sum_outer = 0;  // of a sum with a residual of bytes
   int64_t result_slot = 0;  // of a product of bytes: bytes of one of two in ub_result
-  double cycles = 0;
-  bool operator<(const CubePlan& o) const { return cycles < o.cycles; }
+  double cycles = 0, pipes = 0;                        // the first with what the memory takes
+  bool operator<(const CubePlan& o) const { return cycles != o.cycles ? cycles < o.cycles : pipes < o.pipes; }
   int64_t cores() const { return parts_b * parts_m * parts_n; }
 };
 
@@ -190,6 +211,14 @@ template <class Body>
 void each_of_channel(const CubeProblem& p, int64_t n, Body&& body) {
   const int64_t k0 = p.k0(), window = p.kernel_h * p.kernel_w, inner = p.channels / p.model_groups,
                 outer = p.out_channels / p.model_groups;
+  if (p.fold > 1) {
+    for (int64_t c = 0; c < inner; ++c)
+      for (int64_t k = 0; k < window; ++k) {
+        const int64_t row = k / p.kernel_w + p.fold_shift();
+        body((row / p.fold * p.kernel_w + k % p.kernel_w) * k0 + c * p.fold + row % p.fold, c * window + k);
+      }
+    return;
+  }
   for (int64_t i = 0; i < inner; ++i) {
     const int64_t c =
         n / outer * inner + i - n / p.out_group * p.in_group;  // channel within the joined group

@@ -20,7 +20,12 @@ void Emitter::way_out(const Turn& turn, const Expr& c, const Expr& n, const Expr
     return;
   }
   auto one = [&](const Expr& r, const Expr& out) {
-    p_.of_bytes() ? round_of_bytes(turn, c, n, r, slot, out) : round(turn, c, n, r, slot, out);
+    if (p_.of_bytes())
+      round_of_bytes(turn, c, n, r, slot, out);
+    else if (p_.leaves_as_it_is())
+      round_as_it_is(turn, c, n, r, slot, out);
+    else
+      round(turn, c, n, r, slot, out);
   };
   if (rounds == 1)
     one(0, slot);

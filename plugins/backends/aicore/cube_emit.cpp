@@ -1,5 +1,6 @@
 // The program of a CubePlan: what is there once, the loops, and the product of a tile.
 #include "cube_emitter.h"
+#include "cube_variants.h"
 
 namespace aicore {
 
@@ -23,10 +24,12 @@ Emitter::Emitter(const CubeProblem& problem, const CubePlan& plan, Builder& buil
       residual_es_(problem.bytes_of(problem.residual_elem)),
       left_(g.left),
       right_(g.right),
-      bias_(g.bias),
-      residual_(g.residual),
+      bias_(problem.cube_bias ? REGIE_NONE : g.bias),
+      residual_(problem.cube_residual ? REGIE_NONE : g.residual),
       result_(g.result),
       factors_(problem.epilogue.scaled ? g.factors : REGIE_NONE),
+      addends_(problem.cube_bias ? g.bias : REGIE_NONE),
+      added_(problem.cube_residual ? g.residual : REGIE_NONE),
       factors_offset_(static_cast<int64_t>(g.factors_offset)),
       tables_offset_(static_cast<int64_t>(g.tables_offset)),
       zero_(g.zero),
@@ -56,6 +59,7 @@ void Emitter::emit() {
   clear();
   load_bias();
   load_factors();
+  load_addends();
   load_tables();
   load_sum();
   open();
@@ -66,7 +70,7 @@ void Emitter::emit() {
   nest(0, inner, turn);
   if (t_.resident) right_ready_->end_read(0);
   for (std::optional<Channel>* c :
-       {&unit_, &panel_, &left_ready_, &right_unit_, &right_panel_, &right_ready_, &l0_, &sums_, &addend_,
+       {&unit_, &panel_, &left_ready_, &right_unit_, &right_panel_, &right_ready_, &l0_, &sums_, &addend_, &residual_ready_,
         &sum_panel_, &sum_left_, &sum_l0_, &sum_sums_, &results_})
     if (*c) (*c)->close();
 }
@@ -159,12 +163,14 @@ void Emitter::open() {
     sum_sums_.emplace(b_, flags_, kCube, kVector, slots);
   }
   results_.emplace(b_, flags_, kVector, kStore, 2);
+  if (added_ != REGIE_NONE) residual_ready_.emplace(b_, flags_, kLoad, kMove, 2);
 }
 
 void Emitter::nest(int level, int inner, Turn& turn) {
   const int64_t trips[3] = {t_.turns_batch, t_.turns_group, t_.turns_m};
   if (level == 3) {  // one turn in all
     if (inner == 3 && !t_.streamed) load_left(turn, 0);
+    if (t_.turns_c == 1) load_first_residuals(turn, 0, 0);
     tiles(turn, 0);
     return;
   }
@@ -184,26 +190,38 @@ void Emitter::nest(int level, int inner, Turn& turn) {
   }
   b_.loop(trips[level], [&](const Expr& i) {
     turn.at[level] = i;
-    if (ahead) {
+    // Before the next panel, as they are needed before it.
+    if (t_.turns_c == 1) load_first_residuals(turn, 0, t_.turns_n > 1 ? Expr(0) : i % 2);
+    const std::function<void()> load_next = [&, turn] {
+      if (!ahead) return;
       b_.loop(clamp(0, 1, Expr(trips[level] - 1) - i), [&](const Expr&) {
         Turn next = turn;
         next.at[level] = i + 1;
         // (i + 1) % 2, which an expression cannot say.
         load_left(next, 1 - (i % 2));
       });
-    } else if (!t_.streamed) {
-      load_left(turn, 0);
-    }
-    tiles(turn, ahead ? i % 2 : Expr(0), i % 2);
+    };
+    // The next panel must not keep the first tile's weights waiting.
+    const bool after = ahead && p_.constant_b && !t_.resident && t_.turns_n > 1;
+    if (!after) load_next();
+    if (!ahead && !t_.streamed) load_left(turn, 0);
+    tiles(turn, ahead ? i % 2 : Expr(0), i % 2, after ? load_next : std::function<void()>{});
   });
   turn.at[level] = 0;
 }
 
-void Emitter::tiles(const Turn& turn, const Expr& left_slot, const Expr& turn_slot) {
+void Emitter::tiles(const Turn& turn, const Expr& left_slot, const Expr& turn_slot,
+                    const std::function<void()>& after_first) {
   if (!t_.streamed) left_ready_->begin_read(left_slot);
   auto column_tiles = [&](const Expr& c, const Expr& outer) {
+    if (t_.turns_c > 1) load_first_residuals(turn, c, t_.turns_n > 1 ? Expr(0) : outer);
     if (t_.turns_n == 1) return tile(turn, left_slot, c, 0, outer);
-    b_.loop(t_.turns_n, [&](const Expr& n) { tile(turn, left_slot, c, n, n % 2); });
+    b_.loop(t_.turns_n, [&](const Expr& n) {
+      tile(turn, left_slot, c, n, n % 2);
+      if (after_first)
+        b_.loop(clamp(0, 1, 1 - n),
+                [&](const Expr&) { b_.loop(clamp(0, 1, 1 - c), [&](const Expr&) { after_first(); }); });
+    });
   };
   if (t_.turns_c == 1)
     column_tiles(0, turn_slot);
@@ -214,6 +232,7 @@ void Emitter::tiles(const Turn& turn, const Expr& left_slot, const Expr& turn_sl
 
 void Emitter::tile(const Turn& turn, const Expr& left_slot, const Expr& c, const Expr& n, const Expr& slot) {
   product(turn, left_slot, c, n, slot);
+  load_next_residual(turn, c, n);
   way_out(turn, c, n, slot);
 }
 
@@ -234,6 +253,7 @@ void Emitter::product(const Turn& turn, const Expr& left_slot, const Expr& c, co
                slot * t_.right_bytes + t_.l1_right, {});
     right_ready_->end_write(slot);
   }
+  add_bias(turn, n, slot);
   auto chunk = [&](const Expr& k, const Expr& right_slot) {
     if (t_.streamed) load_left(turn, right_slot, k);
     if (p_.constant_b && !t_.resident) {
@@ -256,6 +276,7 @@ void Emitter::product(const Turn& turn, const Expr& left_slot, const Expr& c, co
     chunk(0, slot);
   else
     b_.loop(t_.chunks, [&](const Expr& k) { chunk(k, k % 2); });
+  add_residual(slot);
   sums_->end_write(sums_slot(slot));
 }
 
@@ -277,11 +298,11 @@ void Emitter::step(const Turn& turn, const Expr& left_slot, const Expr& c, const
       i.width = p_.width;
       i.top = w.top;
       i.left = -p_.pad_left;
-      i.stride_h = p_.stride_h;
+      i.stride_h = p_.map_stride();
       i.stride_w = p_.stride_w;
-      i.dilation_h = p_.dilation_h;
+      i.dilation_h = p_.map_dilation();
       i.dilation_w = p_.dilation_w;
-      i.kernel_h = p_.kernel_h;
+      i.kernel_h = p_.map_kernel();
       i.kernel_w = p_.kernel_w;
       i.out_width = p_.out_width;
       i.first_row = c * t_.rows;
@@ -323,8 +344,8 @@ void Emitter::step(const Turn& turn, const Expr& left_slot, const Expr& c, const
   for (int64_t part = 0; part < p_.right_parts(); ++part)
     b_.mmad(left_type(), l0c(sums_slot(slot) * sums_bytes()), l0a(to_a),
             l0b(to_b + part * (t_.columns * kFractal)), t_.padded_rows, t_.columns * 16,
-            clamp(0, t_.step * k0, Expr(all_k) - first * k0), part ? Expr(1) : min(first, 1), m1 * kSums,
-            t_.step * kFractal, block());
+            clamp(0, t_.step * k0, Expr(all_k) - first * k0), part || p_.cube_bias ? Expr(1) : min(first, 1),
+            m1 * kSums, t_.step * kFractal, block());
   l0_->end_read(l0);
 }
 
@@ -349,7 +370,9 @@ Program cube_program(const CubeProblem& p, const CubePlan& plan, const Chip& chi
   g.right = b.operand(p.right_operand, right_bytes);
   const Epilogue& e = p.epilogue;
   if (e.bias_operand != REGIE_NONE)
-    g.bias = b.operand(e.bias_operand, e.bias_count * static_cast<uint64_t>(p.bytes_of(p.bias_elem)));
+    g.bias = b.operand(e.bias_operand, p.cube_bias
+                                           ? static_cast<uint64_t>(packed_addend_bytes(p, plan))
+                                           : e.bias_count * static_cast<uint64_t>(p.bytes_of(p.bias_elem)));
   if (e.residual_operand != REGIE_NONE)
     g.residual = b.operand(
         e.residual_operand,

@@ -37,6 +37,13 @@ class Emitter {
 
   void load_bias();
   void load_factors();
+  // Of what the cube adds (cube_addends.cpp): once, of a turn's first tiles, of the tile after the next.
+  void load_addends();
+  void load_residual(const Turn& turn, const Expr& c, const Expr& n, const Expr& slot);
+  void load_first_residuals(const Turn& turn, const Expr& c, const Expr& slot);
+  void load_next_residual(const Turn& turn, const Expr& c, const Expr& n);
+  void add_bias(const Turn& turn, const Expr& n, const Expr& slot);
+  void add_residual(const Expr& slot);
   // Of a product of bytes (cube_bytes.cpp).
   void load_tables();
   void open();
@@ -44,7 +51,9 @@ class Emitter {
   // Loops.
 
   void nest(int level, int inner, Turn& turn);
-  void tiles(const Turn& turn, const Expr& left_slot, const Expr& turn_slot = 0);
+  // `after_first`: what is written behind the first tile.
+  void tiles(const Turn& turn, const Expr& left_slot, const Expr& turn_slot = 0,
+             const std::function<void()>& after_first = {});
   void tile(const Turn& turn, const Expr& left_slot, const Expr& c, const Expr& n, const Expr& slot);
 
   // The left panel.
@@ -56,6 +65,10 @@ class Emitter {
 
   // A feature map: 16 channels of some positions at a time become positions of 16 channels.
   void load_map(const Turn& turn, const Expr& slot);
+  // A row of it where several are folded to one (cube_fold.cpp): its loads, and zeros for rows that the input
+  // has not.
+  void load_folded(const Turn& turn, const Expr& row, const Expr& to);
+  void clear_folded(const Expr& row, const Expr& half);
   // A left panel of halves that needs nothing done.
   void load_directly(const Turn& turn, const Expr& slot, const Expr& chunk);
 
@@ -97,6 +110,8 @@ class Emitter {
 
   void way_out(const Turn& turn, const Expr& c, const Expr& n, const Expr& slot);
 
+  void round_as_it_is(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot,
+                      const Expr& out);
   void round_of_bytes(const Turn& turn, const Expr& c, const Expr& n, const Expr& r, const Expr& slot,
                       const Expr& out);
   // A round's sums out of L0C, by the tables: to f32 in L0C's order, or to the bytes of the result.
@@ -165,6 +180,7 @@ class Emitter {
   Flags flags_;
   int64_t es_, left_es_, right_es_, bias_es_, residual_es_;
   uint32_t left_, right_, bias_, residual_, result_, factors_;
+  uint32_t addends_, added_;  // instead of bias and residual, where the cube adds them
   int64_t factors_offset_;
   int64_t tables_offset_;  // of a product of bytes
   int64_t sum_offset_ = 0;
@@ -172,7 +188,7 @@ class Emitter {
   Expr part_b_ = 0, part_m_ = 0, part_n_ = 0, first_batch_ = 0, first_group_ = 0;
   // Channels, in the order of a tile's way.
   std::optional<Channel> unit_, panel_, left_ready_, right_unit_, right_panel_, right_ready_, l0_, sums_,
-      addend_, sum_panel_, sum_left_, sum_l0_, sum_sums_, results_;
+      addend_, sum_panel_, sum_left_, sum_l0_, sum_sums_, results_, residual_ready_;
 };
 
 }  // namespace aicore

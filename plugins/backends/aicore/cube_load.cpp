@@ -6,8 +6,8 @@ namespace aicore {
 using namespace regie::tile;
 
 void Emitter::window(const Expr& tile, const std::function<void(const Window&)>& body) {
-  at_window(b_, tile, t_.out_rows * p_.stride_h, p_.pad_top, p_.height - t_.window, t_.parts_m * t_.turns_m,
-            body);
+  at_window(b_, tile, t_.out_rows * p_.map_stride(), p_.map_pad(), p_.map_height() - t_.window,
+            t_.parts_m * t_.turns_m, body);
 }
 
 Expr Emitter::left_base(const Turn& turn) const {
@@ -113,7 +113,8 @@ void Emitter::load_map(const Turn& turn, const Expr& slot) {
     const Expr unit = single ? u : u / t_.pixel_chunks, first = unit * channels,
                chunk = single ? Expr(0) : u % t_.pixel_chunks, s = u % 2;
     const Expr channel = (p_.groups == 1 ? Expr(0) : group(turn) * p_.in_group) + first;
-    const Expr valid = clamp(0, channels, Expr(p_.channels) - channel);
+    const bool folded = p_.fold > 1;
+    const Expr valid = folded ? Expr(p_.in_group) : clamp(0, channels, Expr(p_.channels) - channel);
     // A position of a row-major plane is an element, one of a blocked plane 16.
     const int64_t one = p_.left_blocked ? 16 * es : es;
     const Expr bytes = single ? Expr(all * one) : min(Expr(all * one) - chunk * (P * one), P * one);
@@ -122,7 +123,9 @@ void Emitter::load_map(const Turn& turn, const Expr& slot) {
       const Expr from =
           (batch(turn) * p_.lanes_in() + channel) * (map * es) + (w.first * p_.width + chunk * P) * one;
       const Place to = ub(s * (channels * P * es) + t_.ub_load);
-      if (p_.left_blocked)
+      if (folded)
+        load_folded(turn, w.first + chunk, s * (channels * P * es) + t_.ub_load);
+      else if (p_.left_blocked)
         b_.copy(to, gm(left_, from), bytes,
                 {clamp(0, blocks, Expr(p_.left_blocks()) - unit * blocks), P * one, map * one});
       else
@@ -154,7 +157,8 @@ void Emitter::load_map(const Turn& turn, const Expr& slot) {
       if (p_.misses_channels()) {
         // Channels that are not there: zeros, as weights are, so that nothing of an earlier turn is
         // multiplied. Where they lie depends on the slot, which an address cannot say beside `valid`.
-        const Expr missing = clamp(0, channels, channel + channels - Expr(p_.channels));
+        const Expr missing = folded ? Expr(channels - p_.in_group)
+                                    : clamp(0, channels, channel + channels - Expr(p_.channels));
         auto clear_missing = [&, missing](int64_t at) {
           b_.fill(ub(valid * (P * 2) + at), REGIE_TILE_F16, 0, P, {missing, P * 2});
         };
@@ -166,15 +170,16 @@ void Emitter::load_map(const Turn& turn, const Expr& slot) {
           b_.loop(s, [&](const Expr&) { clear_missing(t_.ub_load + channels * P * 2); });
         }
       }
+      if (folded) window(row_tile(turn), [&](const Window& w) { clear_folded(w.first + chunk, half); });
       panel_->begin_write(s);
-      const auto turn = [&](const Expr& to) {
+      const auto turn_over = [&](const Expr& to) {
         b_.transpose(ub(to), ub(half), 32, P * 2, {P / 16, 512, 32}, {blocks, 32 * P, 32 * P});
       };
-      turn(panel);
+      turn_over(panel);
       if (both) {
         rest_of(half, channels * P, subtract, half);
         clear_all();
-        turn(panel + panel_bytes);
+        turn_over(panel + panel_bytes);
       }
     }
     unit_->end_read(s);

@@ -6,6 +6,7 @@
 
 #include "channel.h"
 #include "cube.h"
+#include "cube_variants.h"
 
 namespace aicore {
 
@@ -28,12 +29,6 @@ class Search {
         right_es_(p.bytes_of(p.right_elem)),
         bias_es_(p.bytes_of(p.bias_elem)),
         residual_es_(p.bytes_of(p.residual_elem)) {
-    const int64_t bytes = p.convolution ? p.batch * (p.channels * p.height * p.width * left_es_ +
-                                                     p.out_channels * p.out_height * p.out_width * es_)
-                                        : p.left_count() * left_es_ +
-                                              p.batch * p.laid_matrix(p.m, p.n, p.result_matrix) * es_ +
-                                              (p.constant_b ? 0 : p.right_count() * right_es_);
-    bytes_ = static_cast<double>(bytes);
     if (auto step = epilogue_activation(p, {})) {
       activation_ = step->op->instructions + step->op->slow * chip.hardware.slow_passes;
       activation_instructions_ = step->op->instructions + step->op->slow;
@@ -137,12 +132,13 @@ class Search {
   void try_memory(CubePlan t) {
     const int64_t kb = p_.k_blocks();
     if (p_.convolution) {
-      t.window = std::min((t.out_rows - 1) * p_.stride_h + (p_.kernel_h - 1) * p_.dilation_h + 1, p_.height);
+      t.window = std::min((t.out_rows - 1) * p_.map_stride() + (p_.map_kernel() - 1) * p_.map_dilation() + 1,
+                          p_.map_height());
       const int64_t all = t.window * p_.width;
       // Positions of k0 channels in UB, in whole blocks of a transposition.
       const int64_t some = chip_.sizes.ub >= (220 << 10) && p_.left_parts == 1 ? 384 : 256,
                     most = some * (p_.of_bytes() ? 2 : 1);
-      t.pixels = std::min<int64_t>(round_up(all, p_.k0()), most);
+      t.pixels = p_.fold > 1 ? p_.width : std::min<int64_t>(round_up(all, p_.k0()), most);
       t.pixel_chunks = up(all, t.pixels);
       t.pixels = round_up(up(all, t.pixel_chunks), p_.k0());
       t.plane = p_.direct() ? all * kBlock : t.pixel_chunks * t.pixels * kBlock;
@@ -168,10 +164,11 @@ class Search {
             (p_.direct() ? kb : round_up(kb * p_.k0(), t.unit_columns) / p_.k0()) * t.rows * kBlock;
       }
     }
-    int64_t left = chip_.sizes.l1 - sum_panel(t);
+    const int64_t all = chip_.sizes.l1 - addend_bytes(p_, t) - 2 * residual_bytes(p_, t) - sum_panel(t);
+    int64_t left = all;
     for (int64_t slots : {2, 1}) {
       t.left_slots = slots;
-      left = chip_.sizes.l1 - sum_panel(t) - slots * t.left_bytes;
+      left = all - slots * t.left_bytes;
       if (left >= 2 * t.step * t.columns * p_.right_parts() * kFractal) break;
     }
     const int64_t block = t.columns * p_.right_parts() * kFractal;  // of the right matrix, a block of k
@@ -241,6 +238,8 @@ class Search {
       t.l1_sum = l1.take(sum_left(t) * t.columns);
       t.l1_sum_right = l1.take(p_.bytes.sum_bytes());
     }
+    t.l1_addends = l1.take(addend_bytes(p_, t));
+    t.l1_residual = l1.take(2 * residual_bytes(p_, t));
     if (!l1.fits()) return too_big("L1", l1.used(), chip_.sizes.l1);
     bool fits = false;
     for (int64_t drained : {16, 8, 4, 2, 1}) {
@@ -249,7 +248,7 @@ class Search {
       if (p_.result_blocked && drained * 16 % p_.result_lane()) continue;
       t.drained = drained;
       if (place_ub(t)) {
-        t.cycles = cycles(t);
+        weigh(t);
         if (!best_ || t < *best_) best_ = t;
         if (!p_.bytes.on_cube) return;
         fits = true;  // how many rounds overlap is weighed
@@ -279,13 +278,19 @@ class Search {
       t.ub_right_panel = ub.take(2 * t.right_unit_rows * t.right_unit_columns * 2);
     }
     const int64_t q = t.drained * 16 * t.padded_rows;
-    if (p_.epilogue.bias_operand != REGIE_NONE) {
+    if (p_.leaves_as_it_is()) {
+      t.ub_result = ub.take(2 * q * es_);
+      t.ub_used = ub.used();
+      return ub.fits();
+    }
+    if (p_.epilogue.bias_operand != REGIE_NONE && !p_.cube_bias) {
       t.ub_bias = ub.take(table_bytes(p_, t));
       t.ub_bias_load = bias_es_ == 2 ? ub.take(table_bytes(p_, t) / 2) : t.ub_bias;
     }
     if (p_.epilogue.scaled) t.ub_factors = ub.take(table_bytes(p_, t));
     const bool turned = p_.turned();
-    if (p_.epilogue.residual_operand != REGIE_NONE) t.ub_residual = ub.take(2 * q * residual_es_);
+    if (p_.epilogue.residual_operand != REGIE_NONE && !p_.cube_residual)
+      t.ub_residual = ub.take(2 * q * residual_es_);
     t.ub_drain = ub.take(q * (turned && !p_.epilogue.scaled && !p_.split_sums ? 2 : 4));
     if (turned) t.ub_turned = ub.take(q * (p_.split_sums ? 4 : 2));
     t.ub_sum = ub.take(q * 4);
@@ -327,29 +332,47 @@ class Search {
     return ub.fits();
   }
 
-  double cycles(const CubePlan& t) const {
+  void weigh(CubePlan& t) const {
     const auto& h = chip_.hardware;
     const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency, flag = h.flag_cycles;
-    // Activations lie in the L2 where they fit; weights come from the memory.
-    const double weights = chip_.read_rate(t.cores()), read = chip_.read_rate(t.cores(), bytes_),
-                 write = chip_.write_rate(t.cores(), bytes_);
-    const double load_start = h.load_start + 2 * flag, store_start = h.store_start + 2 * flag;
     auto d = [](int64_t n) { return static_cast<double>(n); };
-    // A matrix comes from the memory once, and from the cache when it is read again; one that the cache does
-    // not hold comes once for all cores that read it together.
+    // Weights come from the memory, and a tensor that the L2 does not hold (a product's: not with all
+    // others); an addend, which was made before, if not beside the left matrix.
+    const auto out = [&](bool matrix) {
+      return p_.convolution ? p_.out_channels * p_.out_height * p_.out_width
+                            : p_.laid_matrix(p_.m, p_.n, matrix);
+    };
+    const double left_size =
+                     d((p_.convolution ? p_.batch * p_.channels * p_.height * p_.width : p_.left_count()) *
+                       left_es_),
+                 addend_size = p_.epilogue.residual_operand == REGIE_NONE
+                                   ? 0
+                                   : d(p_.batch * out(p_.residual_matrix) * residual_es_),
+                 result_size = d(p_.batch * out(p_.result_matrix) * es_),
+                 right_size =
+                     d(p_.groups * p_.k_blocks() * t.n_tiles * t.columns * p_.right_parts() * kFractal),
+                 sum = left_size + result_size + (p_.constant_b ? 0 : d(p_.right_count() * right_es_)),
+                 weights = chip_.read_rate(t.cores()),
+                 read = chip_.read_rate(t.cores(), p_.convolution ? left_size : sum),
+                 read_addend = chip_.read_rate(t.cores(), left_size + addend_size),
+                 write = chip_.write_rate(t.cores(), p_.convolution ? result_size : sum);
+    const double load_start = h.load_start + 2 * flag, store_start = h.store_start + 2 * flag;
+    // Read again, it comes from the cache; what that does not hold, once for all cores that read it together.
     const auto rate = [&](double first, double unique, double reads, double together) {
       const double missed = unique <= h.l2_bytes ? 1 / reads : 1 / std::min(reads, together);
       return 1 / (missed / first + (1 - missed) / h.l2_read);
     };
-    const double parts_m = d(t.parts_m), parts_n = d(t.parts_n);
-    const double left_rate =
-        p_.convolution
-            ? rate(read, d(p_.batch * p_.channels * p_.height * p_.width * left_es_), parts_n, parts_n)
-            : rate(read, d((p_.a_batched ? p_.batch : 1) * p_.m * p_.k * left_es_),
-                   t.streamed ? d(t.n_tiles) : parts_n, parts_n);
+    const double parts_m = d(t.parts_m), parts_n = d(t.parts_n),
+                 left_reads = t.streamed ? d(t.n_tiles) : parts_n,
+                 left_rate = rate(read, left_size, left_reads, parts_n);
+    // Each turn of the batch reads weights anew that do not stay in L1.
+    const double apart = d(t.parts_b) * parts_m;
     const double right_rate =
-        rate(weights, d(p_.groups * p_.k_blocks() * t.n_tiles * t.columns * p_.right_parts() * kFractal),
-             parts_m * (t.resident ? 1 : d(t.turns_m)), parts_m);
+        rate(weights, right_size, apart * (t.resident ? 1 : d(t.turns_batch * t.turns_m)), apart);
+    double far = p_.constant_b ? right_size : 0;  // which all cores and pipes take from and to the memory
+    if (left_size > h.l2_bytes) far += left_size * std::max(1.0, left_reads / parts_n);
+    if (left_size + addend_size > h.l2_bytes) far += addend_size;
+    if (result_size > h.l2_bytes) far += result_size;
     PipeCycles left, tile;
     if (p_.direct()) {
       left[REGIE_TILE_LOAD] = d(t.streamed ? t.chunks : 1) * load_start +
@@ -357,8 +380,8 @@ class Search {
     } else if (p_.convolution) {
       const double units = d(up(p_.left_blocks(), t.unit_blocks) * t.pixel_chunks),
                    elements = d(p_.k0() * t.pixels * t.unit_blocks);
-      left[REGIE_TILE_LOAD] =
-          units * (load_start + (p_.of_bytes() ? load_bytes(t) : elements * d(left_es_)) / left_rate);
+      left[REGIE_TILE_LOAD] = units * (d(p_.fold) * load_start +
+                                       (p_.of_bytes() ? load_bytes(t) : elements * d(left_es_)) / left_rate);
       double starts = p_.left_blocked ? 1 : 3, bytes = p_.left_blocked || left_es_ == 2 ? 4 : 8;
       if (p_.left_parts == 2) {  // widened, subtracted, rounded, and turned as well
         starts += p_.left_blocked ? 3 : 4;
@@ -397,7 +420,11 @@ class Search {
       vector += passes * q * 4 / lanes;
       starts += passes;
     };
-    if (p_.of_bytes()) {
+    double activation = activation_, activation_instructions = activation_instructions_;
+    const bool as_it_is = p_.leaves_as_it_is(), residual = p_.epilogue.residual_operand != REGIE_NONE;
+    if (as_it_is) {  // bounds, of halves at half the price
+      activation *= d(es_) / 4;
+    } else if (p_.of_bytes()) {
       const auto [passes, instructions] = bytes_out();
       vector += passes * q * 4 / lanes;
       if (p_.bytes.scaled && p_.bytes.corrected) vector += q * 4 / h.l0c_to_ub;
@@ -413,17 +440,28 @@ class Search {
       if (!p_.result_matrix || p_.epilogue.bias_operand != REGIE_NONE) pass(1);
     } else if (!p_.result_blocked)
       pass(p_.split_sums ? 9 : 2);
-    if (p_.epilogue.bias_operand != REGIE_NONE && p_.convolution) pass(1);
+    if (p_.epilogue.bias_operand != REGIE_NONE && p_.convolution && !p_.cube_bias) pass(1);
     if (p_.epilogue.scaled) pass(p_.turned() && !p_.split_sums ? 2 : 1);
-    if (es_ == 2) pass(1);
-    if (p_.epilogue.residual_operand != REGIE_NONE) {
+    if (es_ == 2 && !as_it_is) pass(1);
+    if (p_.cube_bias) {
+      tile[REGIE_TILE_MOVE] +=
+          2 * h.move_start + 2 * flag + m1 * kFractal / h.l1_to_l0a + n1 * kFractal / h.l1_to_l0b;
+      tile[REGIE_TILE_CUBE] += h.cube_start + 2 * flag + m1 * n1 / h.cube_efficiency;
+    }
+    if (residual && p_.cube_residual) {
+      const double at_once = d(residual_blocks(t)), moves = n1 / at_once;
+      tile[REGIE_TILE_LOAD] += load_start + q * d(residual_es_) / read_addend;
+      tile[REGIE_TILE_MOVE] +=
+          moves * (2 * h.move_start + 2 * flag + kFractal / h.l1_to_l0b) + m1 * n1 * kFractal / h.l1_to_l0a;
+      tile[REGIE_TILE_CUBE] += moves * 2 * flag + n1 * (h.cube_start + m1 / h.cube_efficiency);
+    } else if (residual) {
       if (!p_.of_bytes()) pass(residual_es_ == 2 ? 2 : 1);
       tile[REGIE_TILE_LOAD] +=
-          rounds * load_start + (p_.of_bytes() ? store_bytes(t) : q * d(residual_es_)) / read;
+          rounds * load_start + (p_.of_bytes() ? store_bytes(t) : q * d(residual_es_)) / read_addend;
     }
-    vector += activation_ * q * 4 / lanes;
+    vector += activation * q * 4 / lanes;
     tile[REGIE_TILE_VECTOR] +=
-        vector + rounds * ((starts + activation_instructions_) * h.vector_start + 4 * flag);
+        vector + rounds * ((starts + activation_instructions) * h.vector_start + 4 * flag);
     tile[REGIE_TILE_STORE] += rounds * store_start + (p_.of_bytes() ? store_bytes(t) : q * d(es_)) / write;
     double all = overlapped(tile, turns_m * inner) + h.l2_latency;
     if (t.streamed) {
@@ -443,11 +481,16 @@ class Search {
             tile[REGIE_TILE_LOAD] + tile[REGIE_TILE_STORE] + h.l2_latency;
     }
     if (t.sums_slots == 1) all += (turns_m * inner - 1) * tile[REGIE_TILE_VECTOR];
+    if (t.left_slots == 1 && p_.convolution) all += (turns_m - 1) * left.longest();  // none is loaded ahead
     if (t.resident) all += load_start + right_memory * d(t.turns_n) / right_rate;
     // Tables are there before anything else is done, and so are zeros where they end.
     if (const double tables = d(p_.of_bytes() ? p_.bytes.tables() * table_bytes(p_, t) : 0); tables > 0)
       all += load_start + h.l2_latency + h.vector_start + 4 * flag + tables / weights + tables / lanes;
-    return all;
+    if (p_.cube_bias) all += load_start + d(addend_bytes(p_, t)) / weights;
+    if (p_.cube_residual)
+      all += load_start + (residual_is_cut(p_, t) ? 2 * d(residual_bytes(p_, t)) / h.ub_to_l1 : 0);
+    t.pipes = all;
+    t.cycles = std::max(all, far * h.core_mhz / 1000 / h.memory_bytes_per_ns);
   }
 
   // What is done to the sums of a product of bytes: passes of four bytes an element, and instructions.
@@ -519,33 +562,12 @@ class Search {
   const Chip& chip_;
   int64_t es_, left_es_, right_es_, bias_es_, residual_es_;
   double activation_ = 0, activation_instructions_ = 0;
-  double bytes_ = 0;  // of left matrix and result
   std::optional<CubePlan> best_;
   std::string nearest_ = "a row of the result is wider than L0C";
   int64_t nearest_bytes_ = 0;
 };
 
 }  // namespace
-
-int64_t CubeProblem::part_blocks() const {
-  if (convolution) return up(in_group, k0()) * kernel_h * kernel_w;
-  const int64_t blocks = up(k, k0());
-  // Parts that may have to come in chunks have a length that chunks divide.
-  return left_parts == 2 && blocks > 64 ? round_up(blocks, 16) : blocks;
-}
-int64_t CubeProblem::n_blocks() const { return convolution ? up(out_group, 16) : up(n, 16); }
-
-std::optional<VectorStep> epilogue_activation(const CubeProblem& p, Source in) {
-  if (p.epilogue.activation.empty()) return std::nullopt;
-  return activation_step(p.epilogue.activation, p.epilogue.activation_alpha, p.epilogue.activation_beta,
-                         std::move(in));
-}
-
-uint32_t epilogue_temporaries(const CubeProblem& p) {
-  const auto step = epilogue_activation(p, {});
-  const uint32_t of_residual = p.epilogue.residual_operand != REGIE_NONE && p.bytes_of(p.residual_elem) == 2;
-  return std::max(step ? step->op->temporaries : 0, of_residual);
-}
 
 CubePlan plan_cube(const CubeProblem& problem, const Chip& chip) { return Search(problem, chip).best(); }
 

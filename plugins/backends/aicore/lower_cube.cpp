@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "cube_factors.h"
+#include "cube_variants.h"
 #include "lower.h"
 #include "matrices.h"
 
@@ -52,6 +53,9 @@ std::vector<int64_t> key_of(const CubeProblem& p) {
                            p.model_groups,
                            p.left_parts,
                            p.split_sums,
+                           p.fold,
+                           p.cube_bias,
+                           p.cube_residual,
                            e.scaled,
                            e.bias_operand,
                            static_cast<int64_t>(e.bias_count),
@@ -87,26 +91,58 @@ void check_elements(const Request& r, std::initializer_list<const regie_tensor*>
     if (t && !is_float(t->elem)) refuse("elements other than f32 and f16");
 }
 
+// Of weights that lie along k in another order.
+std::string folded_name(const CubeProblem& p) {
+  if (p.fold == 1) return "";
+  return "-folded-" + std::to_string(p.fold) + "-" + std::to_string(p.fold_shift());
+}
+
 Lowered finish(const Request& r, CubeProblem p, std::string name, const regie_tensor& right) {
   p.epilogue.scaled = p.constant_b && has_factors(p, right);
   take_two_halves(r.chip, p);
-  const CubePlan plan = plan_once(r, p);
+  CubePlan plan = plan_once(r, p);
+  if (CubeProblem folded = p; fold_rows(folded, r.chip)) {
+    const CubePlan other = plan_once(r, folded);
+    if (other < plan) {
+      plan = other;
+      p = folded;
+    }
+  }
+  const regie_tensor* bias = p.convolution ? r.operand(2) : nullptr;
+  if (CubeProblem added = p; let_cube_add(added, bias)) {
+    // What binds decides: the cube, which they keep longer, or the vector unit.
+    for (bool residual : {false, true}) {
+      if (residual && !added.cube_residual) continue;
+      CubeProblem one = added;
+      one.cube_residual = residual;
+      const CubePlan other = plan_once(r, one);
+      if (!(other < plan)) continue;
+      plan = other;
+      p = one;
+    }
+  }
   Lowered out;
   out.name = std::move(name) + " " + std::to_string(plan.rows) + "x" + std::to_string(plan.columns * 16) +
              " on " + std::to_string(plan.cores()) + (plan.cores() == 1 ? " core" : " cores");
   if (p.left_parts == 2) out.name += ", in two halves";
+  if (p.fold > 1) out.name += ", " + std::to_string(p.fold) + " rows folded";
+  if (p.cube_bias) out.name += p.cube_residual ? ", bias and residual on the cube" : ", bias on the cube";
   if (plan.streamed) out.name += ", " + std::to_string(plan.chunks) + " chunks";
   out.cycles = plan.cycles;
-  out.write = [p, plan, chip = r.chip, &right] {
+  out.write = [p, plan, chip = r.chip, &right, bias] {
     Written w;
     uint64_t right_bytes = right.bytes;
     if (p.constant_b) {
-      PackedWeight packed{1, pack_weights(p, plan, right), layout_of(p)};
+      PackedWeight packed{1, pack_weights(p, plan, right), std::string(layout_of(p)) + folded_name(p)};
       right_bytes = packed.bytes.size();
       w.weights.push_back(std::move(packed));
     } else {
       right_bytes = static_cast<uint64_t>(p.right_count() * p.bytes_of(p.right_elem));
     }
+    if (p.cube_bias)
+      w.weights.push_back({p.epilogue.bias_operand, pack_addends(p, plan, *bias),
+                           "opaque:aicore:addends-" + std::to_string(plan.n_tiles * plan.columns) +
+                               (p.cube_residual ? "-unit" : "")});
     w.program = cube_program(p, plan, chip, right_bytes);
     return w;
   };
