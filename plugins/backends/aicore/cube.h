@@ -193,8 +193,8 @@ struct CubePlan {
   int64_t ub_tables = 0, ub_scalars = 0, ub_half = 0;  // of a product of bytes
   int64_t l1_sum = 0, l1_sum_right = 0, l0a_sum = 0, l0b_sum = 0;
   int64_t ub_sum_half = 0, ub_sum_inner = 0, ub_sum_outer = 0;  // of a sum with a residual of bytes
-  int64_t result_slot = 0;  // of a product of bytes: bytes of one of two in ub_result
-  double cycles = 0, pipes = 0;                        // the first with what the memory takes
+  int64_t result_slot = 0;       // of a product of bytes: bytes of one of two in ub_result
+  double cycles = 0, pipes = 0;  // the first with what the memory takes
   bool operator<(const CubePlan& o) const { return cycles != o.cycles ? cycles < o.cycles : pipes < o.pipes; }
   int64_t cores() const { return parts_b * parts_m * parts_n; }
 };

@@ -70,8 +70,8 @@ void Emitter::emit() {
   nest(0, inner, turn);
   if (t_.resident) right_ready_->end_read(0);
   for (std::optional<Channel>* c :
-       {&unit_, &panel_, &left_ready_, &right_unit_, &right_panel_, &right_ready_, &l0_, &sums_, &addend_, &residual_ready_,
-        &sum_panel_, &sum_left_, &sum_l0_, &sum_sums_, &results_})
+       {&unit_, &panel_, &left_ready_, &right_unit_, &right_panel_, &right_ready_, &l0_, &sums_, &addend_,
+        &residual_ready_, &sum_panel_, &sum_left_, &sum_l0_, &sum_sums_, &results_})
     if (*c) (*c)->close();
 }
 
