@@ -112,7 +112,7 @@ int64_t product(std::span<const int64_t> dims) {
 void take_two_halves(const Chip& chip, CubeProblem& p) {
   if (!chip.two_halves) return;
   if (p.constant_b && !p.transposed_a && p.bytes_of(p.left_elem) == 4) p.left_parts = 2;
-  p.split_sums = p.turned();
+  p.split_sums = p.turned() && p.bytes_of(p.elem) == 4;
 }
 
 CubePlan plan_once(const Request& r, const CubeProblem& p) {

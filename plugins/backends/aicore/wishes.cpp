@@ -12,20 +12,10 @@ namespace {
 
 using regie::sdk::Failure;
 
-bool is_product(std::string_view op) {  // or a convolution: what the cube multiplies, it rounds
-  return op == "MatMul" || op == "Gemm" || op == "regie.FusedMatMul" || op == "Conv" ||
-         op == "regie.FusedConv" || op == "ConvTranspose";
-}
-bool is_window(std::string_view op) { return op == "MaxPool" || op == "AveragePool"; }
-bool is_move(std::string_view op) {
-  return op == "Concat" || op == "Split" || op == "Slice" || op == "Transpose" || op == "Expand" ||
-         op == "Resize";
-}
-
 class Lister {
  public:
-  Lister(const Request& base, Rounding rounding, std::optional<double> quickest)
-      : r_(base), rounding_(rounding), free_(rounding != Rounding::kNothing), quickest_(quickest) {}
+  Lister(const Request& base, Rounding rounding, const Widths* widths, std::optional<double> quickest)
+      : r_(base), rounding_(rounding), widths_(widths), quickest_(quickest) {}
 
   std::vector<regie_format_wish> run() {
     const std::string_view op = r_.op;
@@ -75,15 +65,23 @@ class Lister {
            laid_count(dims, kBlockedFormat) * (half ? 2 : size_of(t.elem)) <=
                regie::sdk::count_of(t) * size_of(t.elem);
   }
+  // May an operand be halves for a reader that rounds it?
+  bool may_be_half(size_t i) const {
+    return rounding_ != Rounding::kNothing && i < r_.node.operand_count &&
+           r_.node.operands[i] != REGIE_NONE && !wide(r_.node.operands[i]);
+  }
+  bool wide(uint32_t value) const { return widths_ && widths_->wide(value); }
   // May an operand be halves for a reader that does not round it, and a result?
   bool rounds_operand(size_t i) const {
-    if (i >= r_.node.operand_count || r_.node.operands[i] == REGIE_NONE) return false;
+    if (!may_be_half(i)) return false;
     return rounding_ == Rounding::kAll ||
            (rounding_ == Rounding::kShared && rounded_anyway(r_.node.operands[i], 0));
   }
   bool rounds_result(size_t i) const {
-    if (i >= r_.node.result_count || r_.node.results[i] == REGIE_NONE) return false;
-    return rounding_ == Rounding::kShared ? rounded_anyway(r_.node.results[i], 0) : free_;
+    if (i >= r_.node.result_count || r_.node.results[i] == REGIE_NONE || wide(r_.node.results[i]))
+      return false;
+    return rounding_ == Rounding::kShared ? rounded_anyway(r_.node.results[i], 0)
+                                          : rounding_ != Rounding::kNothing;
   }
   // Does a reader on this engine round it to halves? Moves are looked through.
   bool rounded_anyway(uint32_t value, int depth) const {
@@ -139,7 +137,7 @@ class Lister {
   void convolution() {
     const regie_tensor* residual = r_.operand(3);
     if (residual && residual->data) return;
-    for (regie_format x : formats(r_.operand(0), free_))
+    for (regie_format x : formats(r_.operand(0), may_be_half(0)))
       for (regie_format y : formats(&r_.results[0], rounds_result(0))) {
         std::vector<regie_format> operands(r_.operands.size(), kPlainFormat);
         operands[0] = x;
@@ -156,7 +154,7 @@ class Lister {
   }
 
   void transposed_convolution() {
-    for (regie_format x : formats(r_.operand(0), free_))
+    for (regie_format x : formats(r_.operand(0), may_be_half(0)))
       for (regie_format y : formats(&r_.results[0], rounds_result(0), false)) offer({x}, {y});
   }
 
@@ -168,8 +166,8 @@ class Lister {
           t && !t->data && t->elem == REGIE_F32 && rounds_operand(i) &&
           regie::sdk::count_of(*t) == regie::sdk::count_of(r_.results[0]))
         added.push_back(i);
-    for (regie_format a : formats(r_.operand(0), free_, false))
-      for (regie_format b : formats(r_.operand(1), free_, false))
+    for (regie_format a : formats(r_.operand(0), may_be_half(0), false))
+      for (regie_format b : formats(r_.operand(1), may_be_half(1), false))
         for (regie_format y : formats(&r_.results[0], rounds_result(0), false))
           for (bool half : {false, true}) {
             if (half && added.empty()) continue;
@@ -185,7 +183,7 @@ class Lister {
   // Exact for halves, and it rounds to them.
   void pooling() {
     const bool blocked = blocks(r_.need(0), true) && blocks(r_.results[0], true);
-    for (regie_format x : formats(r_.operand(0), free_, blocked))
+    for (regie_format x : formats(r_.operand(0), may_be_half(0), blocked))
       for (regie_format y : formats(&r_.results[0], rounds_result(0), blocked)) offer({x}, {y});
   }
 
@@ -216,7 +214,7 @@ class Lister {
       for (const regie_tensor& t : moved) operands.push_back(is_float(t.elem) ? f : kPlainFormat);
       offer(operands, results);
     };
-    bool half = free_ && r_.need(0).elem == REGIE_F32;
+    bool half = may_be_half(0) && r_.need(0).elem == REGIE_F32;
     for (size_t i = 0; i < r_.results.size(); ++i) half = half && rounds_result(i);
     const bool blocked = !axis && fits(moved, false) && fits(r_.results, false);
     if (blocked) with(kBlockedFormat);
@@ -259,7 +257,7 @@ class Lister {
 
   const Request& r_;
   Rounding rounding_;
-  bool free_;
+  const Widths* widths_;
   std::optional<double> quickest_, base_;
   uint32_t options_ = 0;
   std::vector<regie_format_wish> wishes_;
@@ -274,9 +272,9 @@ bool takes_blocks(std::string_view op) {
   return std::find(std::begin(kNone), std::end(kNone), op) == std::end(kNone);
 }
 
-std::vector<regie_format_wish> wishes_of(const Request& base, Rounding rounding,
+std::vector<regie_format_wish> wishes_of(const Request& base, Rounding rounding, const Widths* widths,
                                          std::optional<double> quickest) {
-  return Lister(base, rounding, quickest).run();
+  return Lister(base, rounding, widths, quickest).run();
 }
 
 std::vector<regie_tensor> stored(std::span<const regie_tensor> tensors,
