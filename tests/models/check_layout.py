@@ -4,10 +4,12 @@
 
 resnet50 on the 910A: at most two conversions of format, one sub-graph on the AI Cores, no events. Then networks with each setting of
 `between_tasks` against ONNX Runtime in single precision, fed the same inputs and weights rounded to halves: relative L2 error of the
-output within 5e-3, and rounding only where all readers round anyway adds nothing to it. Settings that are none, or contradict each
-other, are refused by name.
+output within 5e-3, and rounding only where all readers round anyway adds nothing to it. With operands = "auto" the output is within
+the accuracy that is asked for, products that are named are in two halves, and what no product needs is in none. Settings that are
+none, or contradict each other, are refused by name.
 """
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -25,9 +27,9 @@ NETWORKS = ["resnet18", "squeezenet1_1", "resnet50"]
 SETTINGS = ["f32", "f16-where-exact", "f16", "f16-everywhere"]
 
 
-def check_plan(tool, model, work):
+def check_plan(tool, model, work, target="ascend910a-sim"):
     dump = work / "stages"
-    out = json.loads(run([tool, "compile", model, "--target", "ascend910a-sim", "-o", work / "model.rgm", "--dump", dump, "--json"]))
+    out = json.loads(run([tool, "compile", model, "--target", target, "-o", work / "model.rgm", "--dump", dump, "--json"]))
     engines, conversions = [], 0
     for line in sorted(dump.glob("*.rg"))[-1].read_text().splitlines():
         node = re.match(r"  %.* = ([A-Za-z.]+)[({].*@engine\(\"(\w+)\"\)", line)
@@ -49,7 +51,9 @@ def target_with(work, name, settings):
 
 
 def check_refusals(tool, model, work):
-    for settings, words in {'operands = "f8"': "'operands' is f16 or f16x2, not 'f8'",
+    for settings, words in {'operands = "f8"': "'operands' is f16, f16x2 or auto, not 'f8'",
+                            'operands = "auto", accuracy = 2': "'accuracy' is between 0 and 1, not '2'",
+                            'two_halves = "Conv"': "'two_halves' is for operands = \"auto\"",
                             'between_tasks = "half"': "'between_tasks' is f32, f16-where-exact, f16 or f16-everywhere, not 'half'",
                             'operands = "f16x2", between_tasks = "f16"': "'between_tasks' must be f32, or left out"}.items():
         target, out = target_with(work, "refused", settings), work / "refused.rgm"
@@ -78,11 +82,48 @@ def check_numbers(tool, path, work):
     assert errors["f16-where-exact"] <= 1.02 * errors["f32"], errors
 
 
+def in_two_halves(tool, given, work, settings):
+    """How many products the engine says are in two halves, and of how many."""
+    target = target_with(work, "auto", f'operands = "auto", {settings}')
+    command = [tool, "compile", given, "--target", target, "-o", work / "auto.rgm"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "REGIE_LOG": "info", "REGIE_CACHE": "off"})
+    said = re.search(r"operands: (\d+) of (\d+) products as two halves", done.stderr)
+    assert said, done.stderr
+    return int(said[1]), int(said[2])
+
+
+def check_accuracy(tool, path, work):
+    given = work / path.name
+    model = rounded(onnx.load(path))
+    onnx.save(model, given)
+    source = model.graph.input[0]
+    x = halves(np.random.default_rng(11).standard_normal([d.dim_value for d in source.type.tensor_type.shape.dim]).astype(np.float32))
+    np.save(work / "x.npy", x)
+    expected = session_of(given).run(None, {source.name: x})[0]
+    needed = []
+    for accuracy in (0.5, 5e-3, 5e-4):
+        count, products = in_two_halves(tool, given, work, f"accuracy = {accuracy}")
+        for old in work.glob("result/*.npy"):
+            old.unlink()
+        run([tool, "run", work / "auto.rgm", "--input", f"{source.name}={work / 'x.npy'}", "--output-dir", work / "result"])
+        error = error_of(np.load(next((work / "result").glob("*.npy"))), expected)
+        print(f"{path.stem}, accuracy {accuracy}: {count} of {products} in two halves, {error:.1e} off")
+        assert error <= accuracy, (path, accuracy, error)
+        needed.append(count)
+    assert needed[0] == 0 and needed[0] <= needed[1] < needed[2], needed
+    convolution = next(n.name for n in model.graph.node[3:] if n.op_type == "Conv")
+    for named in (convolution, "Gemm" if any(n.op_type == "Gemm" for n in model.graph.node) else "Conv"):
+        count, _ = in_two_halves(tool, given, work, f'accuracy = 0.5, two_halves = "{named}"')
+        assert count >= 1, named
+
+
 def main():
     tool, networks, work = (pathlib.Path(a) for a in sys.argv[1:4])
     (work / "result").mkdir(parents=True, exist_ok=True)
     check_plan(tool, networks / "resnet50.onnx", work)
     check_refusals(tool, networks / "squeezenet1_1.onnx", work)
+    check_plan(tool, networks / "resnet50.onnx", work, target_with(work, "auto", 'operands = "auto"'))
+    check_accuracy(tool, networks / "resnet50.onnx", work)
     for name in NETWORKS:
         check_numbers(tool, networks / f"{name}.onnx", work)
 

@@ -1,13 +1,13 @@
 """Compares networks on the simulated accelerators with ONNX Runtime in f32 that was given the same halves.
 
-    check_simulated.py REGIE FOLDER WORK [NAME...] [--target ascend910a-sim]... [--operands f16|f16x2]...
+    check_simulated.py REGIE FOLDER WORK [NAME...] [--target ascend910a-sim]... [--operands auto|f16|f16x2]...
 
-NAMEs are networks (FOLDER/NAME.onnx), `digits` or `ocr`; all of them if none is named, on all four targets if none is named, with both
+NAMEs are networks (FOLDER/NAME.onnx), `digits` or `ocr`; all of them if none is named, on all four targets if none is named, with all
 settings of the engine's parameter `operands` if none is named. Prints a line each and a table; exits 1 if a bound is missed.
 
   a network  inputs and weights are rounded to halves, in a copy of the model. At every tensor that the graph for the target still
              has, relative errors in the Euclidean norm (integers: equal). Of its own operators, ONNX Runtime given the operands that
-             the target had: at most 5e-3. From the inputs on, with operands = "f16x2": at most 5e-3 as well. With "f16": at most
+             the target had: at most 5e-3. From the inputs on, with operands = "f16x2": at most 5e-3 as well, with "auto" but for AUTO. With "f16": at most
              what NETWORKS says. That is 1.2 times what was measured and may be more than 5e-3: networks of random weights make more of
              each error in the next layer, and ONNX Runtime, when nothing but the operands of its products are rounded to halves, is as
              far off ("halves" in the table).
@@ -37,7 +37,10 @@ from targets import with_aicore
 HERE = pathlib.Path(__file__).resolve().parent
 TARGETS = ("ascend310-sim", "ascend310p3-sim", "ascend910a-sim", "ascend910b3-sim")
 BOUND = 5e-3
-OPERANDS = ("f16", "f16x2")
+OPERANDS = ("f16", "auto", "f16x2")
+# With "auto" noise is tried when the model is compiled. Text on a picture disturbs the last sigmoid of the detector, most of which is
+# near zero, three times as much: 1.2 times what was measured.
+AUTO = {"ocr_detector": 1.06e-2}
 
 
 def printed_text(height, width, part, mean=(0.5, 0.5, 0.5), deviation=(0.5, 0.5, 0.5)):
@@ -105,7 +108,7 @@ class Network:
     """A network whose inputs and weights are halves, and what ONNX Runtime makes of them."""
 
     def __init__(self, regie, path, work, given, bound):
-        self.regie, self.work, self.bound = regie, work, bound
+        self.regie, self.work, self.bound, self.auto = regie, work, bound, AUTO.get(path.stem, BOUND)
         work.mkdir(parents=True, exist_ok=True)
         self.model = rounded(onnx.load(path))
         inputs = given or random_inputs(self.model, 7, lambda name, dims: dims)
@@ -162,24 +165,37 @@ class Network:
                     left.add(quoted.replace('\\"', '"').replace("\\\\", "\\") or plain)
         return [t for t in self.tensors if t in left]
 
-    def check(self, target, operands):
-        names = self.survivors(target)
+    def on_target(self, names, target):
+        """What these tensors are there, and the engines with how many operators they have."""
         tapped, offline, out = self.work / "tapped.onnx", self.work / "tapped.rgm", self.work / "out"
         onnx.save(with_outputs(self.model, names), tapped)
         shutil.rmtree(out, ignore_errors=True)
         words = self.compiled(tapped, offline, target)
-        engines = {name: int(count) for count, name in re.findall(r"(\d+) operators? on (\w+)", words)}
         run([self.regie, "run", offline, *self.input_options, "--output-dir", out])
         got = {name: np.load(out / file) for name, file in file_names(names).items()}
         shutil.rmtree(out)
+        return got, {name: int(count) for count, name in re.findall(r"(\d+) operators? on (\w+)", words)}
+
+    def check(self, target, operands):
+        names = self.survivors(target)
+        got, engines = self.on_target(names, target)
         if not got or not engines.get("aicore"):
             return ["nothing was compared, or nothing ran on the AI Cores"], ["-"] * 7
         errors = {name: error_of(array, self.expected[name]) for name, array in got.items()}
         own = self.own_errors(got, operands)
-        bound = BOUND if operands == "f16x2" else self.bound
+        bound = {"f16": self.bound, "auto": self.auto}.get(operands, BOUND)
         problems = [f"{name}: {error:.2e} from the inputs on, {self.floor[name]:.2e} for its operands being halves, allowed is {bound:.1e}"
                     for name, error in errors.items() if not error <= bound]
         problems += [f"{name}: {error:.2e} of its own" for name, error in own.items() if not error <= BOUND]
+        if operands == "auto":
+            # What leaves the AI Cores is f32, and so is what the next product reads: a network of which all is looked at
+            # rounds less. So once more, with nothing to see but its outputs and the tensors that rounding disturbs most.
+            names = [o.name for o in self.model.graph.output]
+            names += sorted((n for n in got if got[n].dtype == np.float32 and n not in names), key=self.floor.get)[-3:]
+            for name, array in self.on_target(names, target)[0].items():
+                errors[name] = max(errors.get(name, 0), error_of(array, self.expected[name]))
+                if not errors[name] <= bound:
+                    problems.append(f"{name}: {errors[name]:.2e} from the inputs on, as one of a few outputs")
         above = sum(error > BOUND for error in errors.values())
         outputs = [o.name for o in self.model.graph.output if o.name in errors]
         return problems, [f"{engines['aicore']} of {sum(engines.values())}", str(len(got)), f"{max(own.values()):.1e}",
@@ -232,7 +248,7 @@ def main():
     parser.add_argument("work", type=pathlib.Path)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--target", action="append", help="may be repeated; default: all four")
-    parser.add_argument("--operands", action="append", choices=OPERANDS, help="may be repeated; default: both")
+    parser.add_argument("--operands", action="append", choices=OPERANDS, help="may be repeated; default: all")
     options = parser.parse_args()
     names, targets = options.names or [*NETWORKS, "digits", "ocr"], options.target or TARGETS
     for name in names:

@@ -1,6 +1,11 @@
 // The engine `aicore`: answers for nodes with the reason, and compiles them to tile programs.
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "hand_written.h"
 #include "lower.h"
@@ -13,6 +18,7 @@
 #include "regie/tile/codec.h"
 #include "regie_digests.h"
 #include "tables.h"
+#include "trial.h"
 #include "wishes.h"
 
 using regie::sdk::Failure;
@@ -23,22 +29,40 @@ struct regie_engine {
         chip(regie::sdk::read_accelerator(
             "aicore", params, kOwnKeys,
             [this](std::string_view key, std::string_view text) { return read(key, text); })) {
-    chip.two_halves = two_halves;
-    if (!two_halves) return;
-    if (rounding_given && rounding != aicore::Rounding::kNothing)
-      throw Failure(
-          REGIE_INVALID_INPUT,
-          "aicore: parameter 'operands' is f16x2, which what lies between tasks as halves has no use for: "
-          "'between_tasks' must be f32, or left out");
+    chip.two_halves = operands_as != Operands::kHalves;
+    auto demand = [](bool holds, const char* words) {
+      if (!holds) throw Failure(REGIE_INVALID_INPUT, "aicore: " + std::string(words));
+    };
+    demand(operands_as == Operands::kChosen || listed.empty(),
+           "parameter 'two_halves' is for operands = \"auto\": the other settings leave nothing to choose");
+    if (operands_as != Operands::kTwoHalves) return;
+    demand(!rounding_given || rounding == aicore::Rounding::kNothing,
+           "parameter 'operands' is f16x2, which what lies between tasks as halves has no use for: "
+           "'between_tasks' must be f32, or left out");
     rounding = aicore::Rounding::kNothing;
   }
   // What is rounded to halves: between tasks (formats.h), and on the way into the cube (chip.h).
   bool read(std::string_view key, std::string_view text) {
     if (key == kOwnKeys[1]) {
-      if (text != "f16" && text != "f16x2")
+      if (text != "f16" && text != "f16x2" && text != "auto")
         throw Failure(REGIE_INVALID_INPUT,
-                      "aicore: parameter 'operands' is f16 or f16x2, not '" + std::string(text) + "'");
-      two_halves = text == "f16x2";
+                      "aicore: parameter 'operands' is f16, f16x2 or auto, not '" + std::string(text) + "'");
+      operands_as = text == "f16"    ? Operands::kHalves
+                    : text == "auto" ? Operands::kChosen
+                                     : Operands::kTwoHalves;
+      return true;
+    }
+    if (key == kOwnKeys[2]) {
+      listed = aicore::listed_names(text);
+      return true;
+    }
+    if (key == kOwnKeys[3]) {
+      const std::string number(text);
+      char* end = nullptr;
+      accuracy = std::strtod(number.c_str(), &end);
+      if (number.empty() || *end || !(accuracy > 0 && accuracy < 1))
+        throw Failure(REGIE_INVALID_INPUT,
+                      "aicore: parameter 'accuracy' is between 0 and 1, not '" + number + "'");
       return true;
     }
     if (key != kOwnKeys[0]) return false;
@@ -58,20 +82,29 @@ struct regie_engine {
               std::string(text) + "'");
     return true;
   }
-  static constexpr std::string_view kOwnKeys[] = {"between_tasks", "operands"};
+  static constexpr std::string_view kOwnKeys[] = {"between_tasks", "operands", "two_halves", "accuracy"};
+  enum class Operands { kHalves, kTwoHalves, kChosen };
   const regie_host* host;
   // Before `chip`, which reads them.
   aicore::Rounding rounding = aicore::Rounding::kShared;
-  bool rounding_given = false, two_halves = false;
+  bool rounding_given = false;
+  Operands operands_as = Operands::kHalves;
+  double accuracy = 5e-3;
+  std::vector<std::string> listed;  // nodes and operators whose operands are two halves in any case
   aicore::Chip chip;
   aicore::PlanCache plans;
   aicore::Verdicts verdicts;
+  std::optional<aicore::Widths> widths;  // of the graph that formats were asked for last
+  std::tuple<const regie_graph*, uint32_t, uint32_t> widths_of;
   std::vector<regie_tensor> operands, results;  // of the request at hand, as they lie
   std::string reason;                           // of the last answer
 };
 
 namespace aicore {
 namespace {
+
+// Other inputs than those of a trial come out a little worse.
+constexpr double kShareOfAccuracy = 0.7;
 
 Request request_of(regie_engine& e, const regie_graph* graph, uint32_t node,
                    const regie_engine_shapes& shapes) {
@@ -149,13 +182,106 @@ uint32_t alias(regie_engine*, const regie_graph* graph, uint32_t id, uint32_t re
   return view ? REGIE_ALIAS_VIEW : REGIE_ALIAS_NONE;
 }
 
+// Tensors of a node as the graph's types say, where these are concrete.
+struct WrittenShapes {
+  WrittenShapes(const regie_graph* graph, const regie_node& n) {
+    dims.reserve(n.operand_count + n.result_count);
+    for (uint32_t v : regie::sdk::operands_of(n)) known = known && add(graph, v, operands);
+    for (uint32_t v : regie::sdk::results_of(n)) known = known && add(graph, v, results);
+  }
+  std::vector<std::vector<int64_t>> dims;
+  std::vector<regie_tensor> operands, results;
+  bool known = true;
+
+ private:
+  bool add(const regie_graph* graph, uint32_t v, std::vector<regie_tensor>& to) {
+    regie_tensor t{};
+    if (v != REGIE_NONE) {
+      const regie_value& value = graph->values[v];
+      if (value.type.rank < 0 || value.type.elem == REGIE_ELEM_UNKNOWN) return false;
+      dims.emplace_back();
+      for (regie_dim d : regie::sdk::dims_of(value.type)) {
+        if (d < 0) return false;
+        dims.back().push_back(d);
+      }
+      t.elem = value.type.elem;
+      t.rank = value.type.rank;
+      t.dims = dims.back().data();
+      if (regie::sdk::is_constant(value) && value.data) {
+        t.data = value.data->data;
+        t.bytes = value.data->bytes;
+      }
+    }
+    to.push_back(t);
+    return true;
+  }
+};
+
+// What it costs that the operand of a reader is f32, in nanoseconds.
+double price_of_width(regie_engine& e, const regie_graph* graph, uint32_t node) {
+  const regie_node& n = graph->nodes[node];
+  const WrittenShapes shapes(graph, n);
+  if (!shapes.known) return 0;
+  Chip halves = e.chip;
+  halves.two_halves = false;
+  auto cycles = [&](const Chip& chip) {
+    return lower({chip, e.plans, graph, n, regie::sdk::sv(n.op), regie::sdk::Attrs(n), shapes.operands,
+                  shapes.results})
+        .cycles;
+  };
+  try {
+    return std::max(0.0, e.chip.ns(cycles(e.chip)) - e.chip.ns(cycles(halves)));
+  } catch (const Failure&) {
+    return 0;
+  }
+}
+
+// Where there is a choice: which values lie as f32. Found once for a graph, when formats are asked for first.
+const Widths* widths_for(regie_engine& e, const regie_graph* graph, uint32_t engine) {
+  if (e.operands_as != regie_engine::Operands::kChosen) return nullptr;
+  if (e.widths && e.widths_of == std::tuple(graph, graph->node_count, graph->value_count)) return &*e.widths;
+  e.widths.emplace(graph, engine);
+  e.widths_of = {graph, graph->node_count, graph->value_count};
+  for (const std::string& name : e.listed) {
+    bool found = false;
+    for (const Widths::Reader& r : e.widths->readers()) {
+      if (!is_listed(graph, graph->nodes[r.node], {name})) continue;
+      e.widths->widen(r.value);
+      found = true;
+    }
+    // A target serves many models, of which not all have the node.
+    if (!found)
+      e.host->log(REGIE_LOG_WARNING, regie::sdk::lit("aicore"),
+                  regie::sdk::str("'two_halves' names '" + name +
+                                  "', and no product of the graph with constants comes from it"));
+  }
+  const WidthChoice c = choose_widths(
+      e.host, graph, engine, e.accuracy * kShareOfAccuracy,
+      [&](const Widths::Reader& r) { return price_of_width(e, graph, r.node); }, *e.widths);
+  if (!c.products) return &*e.widths;
+  char words[400];
+  if (c.why_not.empty())
+    std::snprintf(
+        words, sizeof words,
+        "operands: %zu of %zu products as two halves for %.2g (estimated: %.1e; all as halves: %.1e)",
+        c.two_halves, c.products, e.accuracy, c.chosen, c.all_halves);
+  else
+    std::snprintf(words, sizeof words,
+                  "operands: all %zu products as two halves: the graph cannot be tried on this computer (%s)",
+                  c.products, c.why_not.c_str());
+  e.host->log(c.why_not.empty() && c.chosen <= e.accuracy ? REGIE_LOG_INFO : REGIE_LOG_WARNING,
+              regie::sdk::lit("aicore"), regie::sdk::str(words));
+  return &*e.widths;
+}
+
 uint32_t formats(regie_engine* e, const regie_graph* graph, uint32_t node, const regie_engine_shapes* shapes,
                  regie_format_wish* wishes, uint32_t capacity) {
   try {
     const Request r = request_of(*e, graph, node, *shapes);
     // A hand-written program is for row-major tensors, and what another format saves is saved from its time.
     const double quickest = choose(r, e->host, e->verdicts).lowered.cycles;
-    const std::vector<regie_format_wish> all = wishes_of(r, e->rounding, quickest);
+    const std::vector<regie_format_wish> all =
+        wishes_of(r, e->rounding, widths_for(*e, graph, r.node.engine), quickest);
     std::copy_n(all.begin(), std::min<size_t>(all.size(), capacity), wishes);
     return static_cast<uint32_t>(all.size());
   } catch (const std::exception&) {
@@ -182,35 +308,9 @@ double reformat_ns(regie_engine* e, const regie_tensor* t, regie_format from, re
 // of bytes that have no program while their parts have. Only nodes of concrete shapes can be judged.
 uint32_t accept_fusion(regie_engine* e, const regie_graph* graph, uint32_t id, regie_str* reason) {
   const regie_node& n = graph->nodes[id];
-  std::vector<std::vector<int64_t>> dims;
-  dims.reserve(n.operand_count + n.result_count);
-  std::vector<regie_tensor> operands, results;
-  auto tensor = [&](uint32_t v, std::vector<regie_tensor>& to) {
-    regie_tensor t{};
-    if (v != REGIE_NONE) {
-      const regie_value& value = graph->values[v];
-      if (value.type.rank < 0 || value.type.elem == REGIE_ELEM_UNKNOWN) return false;
-      dims.emplace_back();
-      for (regie_dim d : regie::sdk::dims_of(value.type)) {
-        if (d < 0) return false;
-        dims.back().push_back(d);
-      }
-      t.elem = value.type.elem;
-      t.rank = value.type.rank;
-      t.dims = dims.back().data();
-      if (regie::sdk::is_constant(value) && value.data) {
-        t.data = value.data->data;
-        t.bytes = value.data->bytes;
-      }
-    }
-    to.push_back(t);
-    return true;
-  };
-  for (uint32_t v : regie::sdk::operands_of(n))
-    if (!tensor(v, operands)) return 1;
-  for (uint32_t v : regie::sdk::results_of(n))
-    if (!tensor(v, results)) return 1;
-  const regie_engine_shapes shapes{operands.data(), results.data()};
+  const WrittenShapes written(graph, n);
+  if (!written.known) return 1;
+  const regie_engine_shapes shapes{written.operands.data(), written.results.data()};
   try {
     choose(request_of(*e, graph, id, shapes), e->host, e->verdicts);
     return 1;

@@ -190,7 +190,7 @@ void take_batches(const Request& r, regie_format rows, CubeProblem& p) {
 void take_two_halves(const Chip& chip, CubeProblem& p) {
   if (!chip.two_halves) return;
   if (p.constant_b && !p.transposed_a && p.bytes_of(p.left_elem) == 4) p.left_parts = 2;
-  p.split_sums = p.turned();
+  p.split_sums = p.turned() && p.bytes_of(p.elem) == 4;
 }
 
 CubePlan plan_once(const Request& r, const CubeProblem& p) {

@@ -13,20 +13,10 @@ namespace {
 
 using regie::sdk::Failure;
 
-bool is_product(std::string_view op) {  // or a convolution: what the cube multiplies, it rounds
-  return op == "MatMul" || op == "Gemm" || op == "regie.FusedMatMul" || op == "Conv" ||
-         op == "regie.FusedConv" || op == "ConvTranspose";
-}
-bool is_window(std::string_view op) { return op == "MaxPool" || op == "AveragePool"; }
-bool is_move(std::string_view op) {
-  return op == "Concat" || op == "Split" || op == "Slice" || op == "Transpose" || op == "Expand" ||
-         op == "Resize" || op == "Reshape";
-}
-
 class Lister {
  public:
-  Lister(const Request& base, Rounding rounding, std::optional<double> quickest)
-      : r_(base), rounding_(rounding), free_(rounding != Rounding::kNothing), quickest_(quickest) {}
+  Lister(const Request& base, Rounding rounding, const Widths* widths, std::optional<double> quickest)
+      : r_(base), rounding_(rounding), widths_(widths), quickest_(quickest) {}
 
   std::vector<regie_format_wish> run() {
     const std::string_view op = r_.op;
@@ -81,15 +71,23 @@ class Lister {
            laid_count(dims, kBlockedFormat) * (half ? 2 : size_of(t.elem)) <=
                regie::sdk::count_of(t) * size_of(t.elem);
   }
+  // May an operand be halves for a reader that rounds it?
+  bool may_be_half(size_t i) const {
+    return rounding_ != Rounding::kNothing && i < r_.node.operand_count &&
+           r_.node.operands[i] != REGIE_NONE && !wide(r_.node.operands[i]);
+  }
+  bool wide(uint32_t value) const { return widths_ && widths_->wide(value); }
   // May an operand be halves for a reader that does not round it, and a result?
   bool rounds_operand(size_t i) const {
-    if (i >= r_.node.operand_count || r_.node.operands[i] == REGIE_NONE) return false;
+    if (!may_be_half(i)) return false;
     return rounding_ == Rounding::kAll ||
            (rounding_ == Rounding::kShared && rounded_anyway(r_.node.operands[i], 0));
   }
   bool rounds_result(size_t i) const {
-    if (i >= r_.node.result_count || r_.node.results[i] == REGIE_NONE) return false;
-    return rounding_ == Rounding::kShared ? rounded_anyway(r_.node.results[i], 0) : free_;
+    if (i >= r_.node.result_count || r_.node.results[i] == REGIE_NONE || wide(r_.node.results[i]))
+      return false;
+    return rounding_ == Rounding::kShared ? rounded_anyway(r_.node.results[i], 0)
+                                          : rounding_ != Rounding::kNothing;
   }
   // Does a reader on this engine round it to halves? Moves are looked through.
   bool rounded_anyway(uint32_t value, int depth) const {
@@ -172,7 +170,7 @@ class Lister {
   void convolution() {
     const regie_tensor* residual = r_.operand(3);
     if (residual && residual->data) return;
-    for (regie_format x : formats(r_.operand(0), free_))
+    for (regie_format x : formats(r_.operand(0), may_be_half(0)))
       for (regie_format y : formats(&r_.results[0], rounds_result(0))) {
         std::vector<regie_format> operands(r_.operands.size(), kPlainFormat);
         operands[0] = x;
@@ -202,7 +200,7 @@ class Lister {
   }
 
   void transposed_convolution() {
-    for (regie_format x : formats(r_.operand(0), free_))
+    for (regie_format x : formats(r_.operand(0), may_be_half(0)))
       for (regie_format y : formats(&r_.results[0], rounds_result(0), false)) offer({x}, {y});
   }
 
@@ -218,8 +216,8 @@ class Lister {
     std::vector<regie_format> addends{kPlainFormat};
     if (!added.empty() && r_.need(added.front()).elem == REGIE_F32) addends.push_back(kHalfFormat);
     if (!added.empty() && fits(r_.need(added.front()), rows)) addends.push_back(matrix_format(rows));
-    for (regie_format a : in_columns(r_.operand(0), free_, rows))
-      for (regie_format b : in_columns(r_.operand(1), free_, 2))
+    for (regie_format a : in_columns(r_.operand(0), may_be_half(0), rows))
+      for (regie_format b : in_columns(r_.operand(1), may_be_half(1), 2))
         for (regie_format y : in_columns(&r_.results[0], rounds_result(0), rows))
           for (regie_format c : addends) {
             std::vector<regie_format> operands(r_.operands.size(), kPlainFormat);
@@ -235,7 +233,7 @@ class Lister {
     if (byte_formats(r_.operand(0)).size() > 1 && byte_formats(&r_.results[0]).size() > 1)
       offer({kByteBlockedFormat}, {kByteBlockedFormat});
     const bool blocked = blocks(r_.need(0), true) && blocks(r_.results[0], true);
-    for (regie_format x : formats(r_.operand(0), free_, blocked))
+    for (regie_format x : formats(r_.operand(0), may_be_half(0), blocked))
       for (regie_format y : formats(&r_.results[0], rounds_result(0), blocked)) offer({x}, {y});
   }
 
@@ -259,7 +257,7 @@ class Lister {
     };
     for (regie_format x : kinds) {
       bool all = true;
-      for (size_t i = 0; i < 3; ++i) all = all && may(r_.need(i), x, free_);
+      for (size_t i = 0; i < 3; ++i) all = all && may(r_.need(i), x, may_be_half(i));
       for (regie_format y : kinds)
         if (all && may(r_.results[0], y, rounds_result(0))) offer({x, x, x}, {y});
     }
@@ -269,7 +267,7 @@ class Lister {
   void views() {
     const regie_tensor &x = r_.need(0), &y = r_.results[0];
     if (x.data || x.elem != y.elem || !is_float(x.elem)) return;
-    if (x.elem == REGIE_F32 && (!free_ || !rounds_result(0))) return;
+    if (x.elem == REGIE_F32 && !rounds_result(0)) return;
     auto all = [](const regie_tensor& t) {
       std::vector<regie_format> out;
       if (t.elem == REGIE_F32) out.push_back(kHalfFormat);
@@ -301,7 +299,7 @@ class Lister {
       for (const regie_tensor& t : moved) operands.push_back(is_float(t.elem) ? f : kPlainFormat);
       offer(operands, results);
     };
-    bool half = free_ && r_.need(0).elem == REGIE_F32;
+    bool half = may_be_half(0) && r_.need(0).elem == REGIE_F32;
     for (size_t i = 0; i < r_.results.size(); ++i) half = half && rounds_result(i);
     const bool blocked = !axis && fits(moved, false) && fits(r_.results, false);
     if (blocked) with(kBlockedFormat);
@@ -389,7 +387,7 @@ class Lister {
 
   const Request& r_;
   Rounding rounding_;
-  bool free_;
+  const Widths* widths_;
   std::optional<double> quickest_, base_;
   uint32_t options_ = 0;
   std::vector<regie_format_wish> wishes_;
@@ -410,9 +408,9 @@ bool takes_byte_blocks(std::string_view op) {
   return std::find(std::begin(kAll), std::end(kAll), op) != std::end(kAll);
 }
 
-std::vector<regie_format_wish> wishes_of(const Request& base, Rounding rounding,
+std::vector<regie_format_wish> wishes_of(const Request& base, Rounding rounding, const Widths* widths,
                                          std::optional<double> quickest) {
-  return Lister(base, rounding, quickest).run();
+  return Lister(base, rounding, widths, quickest).run();
 }
 
 std::vector<regie_tensor> stored(std::span<const regie_tensor> tensors,

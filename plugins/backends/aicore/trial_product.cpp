@@ -1,0 +1,222 @@
+#include "trial_product.h"
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "regie/type_view.hpp"
+
+namespace aicore {
+
+namespace {
+
+using regie::sdk::Attrs;
+using regie::sdk::count_of;
+using regie::sdk::dims_of;
+using regie::sdk::sv;
+using Dims = dnnl::memory::dims;
+
+dnnl::engine& cpu() {
+  static dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+// As regie.FusedConv and regie.FusedMatMul define them; others are not taken.
+struct Activation {
+  std::string name;
+  float alpha, beta;
+  explicit Activation(const Attrs& a)
+      : name(a.text("activation", "")),
+        alpha(static_cast<float>(a.number("activation_alpha", 0))),
+        beta(static_cast<float>(a.number("activation_beta", 0))) {}
+
+  template <class F>
+  static void each(float* y, int64_t n, F&& f) {
+    for (int64_t i = 0; i < n; ++i) y[i] = f(y[i]);
+  }
+  bool apply(float* y, int64_t n) const {
+    const float a = alpha, b = beta;
+    auto sigmoid = [](float x) { return 1 / (1 + std::exp(-x)); };
+    if (name.empty()) return true;
+    if (name == "Relu") return each(y, n, [](float x) { return x < 0 ? 0 : x; }), true;
+    if (name == "LeakyRelu") return each(y, n, [=](float x) { return x < 0 ? a * x : x; }), true;
+    if (name == "Clip") return each(y, n, [=](float x) { return std::min(std::max(x, a), b); }), true;
+    if (name == "Sigmoid") return each(y, n, sigmoid), true;
+    if (name == "Tanh") return each(y, n, [](float x) { return std::tanh(x); }), true;
+    if (name == "HardSigmoid")
+      return each(y, n, [=](float x) { return std::min(std::max(a * x + b, 0.f), 1.f); }), true;
+    if (name == "HardSwish")
+      return each(y, n, [](float x) { return x * std::min(std::max(x / 6 + 0.5f, 0.f), 1.f); }), true;
+    if (name == "Elu") return each(y, n, [=](float x) { return x < 0 ? a * std::expm1(x) : x; }), true;
+    if (name == "Swish") return each(y, n, [=](float x) { return x * sigmoid(x); }), true;
+    if (name == "Gelu")
+      return each(y, n, [](float x) { return 0.5f * x * (1 + std::erf(x * 0.70710678f)); }), true;
+    if (name == "GeluTanh")
+      return each(y, n,
+                  [](float x) {
+                    return 0.5f * x * (1 + std::tanh(0.79788456f * (x + 0.044715f * x * x * x)));
+                  }),
+             true;
+    return false;
+  }
+};
+
+// The attribute, or `fallback` for each of `n`.
+Dims list(const Attrs& attrs, const char* name, size_t n, int64_t fallback) {
+  const auto given = attrs.integers(name);
+  return given && given->size() == n ? Dims(given->begin(), given->end()) : Dims(n, fallback);
+}
+
+void add_residual(const regie_tensor* residual, float* y, int64_t n) {
+  if (!residual) return;
+  const auto* r = static_cast<const float*>(residual->data);
+  for (int64_t i = 0; i < n; ++i) y[i] += r[i];
+}
+
+class Convolution : public TrialProduct {
+ public:
+  Convolution(const Attrs& attrs, std::span<const regie_tensor> operands, const regie_tensor& y)
+      : activation_(attrs), count_(count_of(y)) {
+    const regie_tensor &x = operands[0], &w = operands[1];
+    const auto axes = static_cast<size_t>(x.rank - 2);
+    const int64_t group = attrs.integer("group", 1);
+    Dims weights;
+    if (group > 1) weights.push_back(group);
+    weights.insert(weights.end(), {w.dims[0] / group, w.dims[1]});
+    weights.insert(weights.end(), w.dims + 2, w.dims + w.rank);
+    Dims strides = list(attrs, "strides", axes, 1), dilations = list(attrs, "dilations", axes, 1), before,
+         after;
+    const Dims pads = list(attrs, "pads", 2 * axes, 0);
+    const std::string_view mode = attrs.text("auto_pad", "NOTSET");
+    for (size_t i = 0; i < axes; ++i) {
+      const int64_t all = std::max<int64_t>(
+          0, (y.dims[2 + i] - 1) * strides[i] + (w.dims[2 + i] - 1) * dilations[i] + 1 - x.dims[2 + i]);
+      before.push_back(mode == "SAME_UPPER"   ? all / 2
+                       : mode == "SAME_LOWER" ? all - all / 2
+                       : mode == "VALID"      ? 0
+                                              : pads[i]);
+      after.push_back(all - before.back());
+      --dilations[i];
+    }
+    using M = dnnl::memory;
+    const auto plain = [](const Dims& d) {
+      Dims strides(d.size(), 1);
+      for (size_t i = d.size() - 1; i-- > 0;) strides[i] = strides[i + 1] * d[i + 1];
+      return M::desc(d, M::data_type::f32, strides);
+    };
+    const auto any = [](const Dims& d) { return M::desc(d, M::data_type::f32, M::format_tag::any); };
+    const Dims xd(x.dims, x.dims + x.rank), yd(y.dims, y.dims + y.rank);
+    const bool biased = operands.size() > 2 && operands[2].elem != REGIE_ELEM_UNKNOWN;
+    const M::desc bias = biased ? plain({y.dims[1]}) : M::desc();
+    const dnnl::convolution_forward::desc d(dnnl::prop_kind::forward_inference,
+                                            dnnl::algorithm::convolution_direct, any(xd), any(weights), bias,
+                                            any(yd), strides, dilations, before, after);
+    const dnnl::convolution_forward::primitive_desc pd(d, cpu());
+    convolution_ = dnnl::convolution_forward(pd);
+    x_ = M(plain(xd), cpu(), nullptr);
+    y_ = M(plain(yd), cpu(), nullptr);
+    own_x_ = pd.src_desc() == x_.get_desc() ? M() : M(pd.src_desc(), cpu());
+    own_y_ = pd.dst_desc() == y_.get_desc() ? M() : M(pd.dst_desc(), cpu());
+    bias_ = biased ? M(bias, cpu(), const_cast<void*>(operands[2].data)) : M();
+    M w_plain(plain(weights), cpu(), const_cast<void*>(w.data));
+    weights_ = M(pd.weights_desc(), cpu());
+    dnnl::stream stream(cpu());
+    dnnl::reorder(w_plain, weights_).execute(stream, w_plain, weights_);
+  }
+
+  void run(std::span<const regie_tensor* const> operands, float* result) override {
+    dnnl::stream stream(cpu());
+    x_.set_data_handle(const_cast<void*>(operands[0]->data));
+    y_.set_data_handle(result);
+    if (own_x_) dnnl::reorder(x_, own_x_).execute(stream, x_, own_x_);
+    dnnl::memory &x = own_x_ ? own_x_ : x_, &y = own_y_ ? own_y_ : y_;
+    std::unordered_map<int, dnnl::memory> args{
+        {DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, weights_}, {DNNL_ARG_DST, y}};
+    if (bias_) args.emplace(DNNL_ARG_BIAS, bias_);
+    convolution_.execute(stream, args);
+    if (own_y_) dnnl::reorder(own_y_, y_).execute(stream, own_y_, y_);
+    stream.wait();
+    add_residual(operands.size() > 3 ? operands[3] : nullptr, result, count_);
+    activation_.apply(result, count_);
+  }
+
+ private:
+  Activation activation_;
+  int64_t count_;
+  dnnl::convolution_forward convolution_;
+  dnnl::memory x_, y_, own_x_, own_y_, bias_, weights_;
+};
+
+// One matrix on the right for all of the batch.
+class Product : public TrialProduct {
+ public:
+  Product(const Attrs& attrs, std::span<const regie_tensor> operands, const regie_tensor& y)
+      : activation_(attrs),
+        alpha_(static_cast<float>(attrs.number("alpha", 1))),
+        transposed_(attrs.integer("transB", 0) != 0),
+        n_(y.dims[y.rank - 1]),
+        count_(count_of(y)) {
+    const regie_tensor& a = operands[0];
+    k_ = a.dims[a.rank - 1];
+  }
+  void run(std::span<const regie_tensor* const> operands, float* y) override {
+    const int64_t m = count_ / n_;
+    dnnl_sgemm('N', transposed_ ? 'T' : 'N', m, n_, k_, alpha_, static_cast<const float*>(operands[0]->data),
+               k_, static_cast<const float*>(operands[1]->data), transposed_ ? k_ : n_, 0, y, n_);
+    for (size_t i = 2; i < operands.size(); ++i) {
+      if (!operands[i]) continue;
+      if (count_of(*operands[i]) == count_) {
+        add_residual(operands[i], y, count_);
+        continue;
+      }
+      const auto* c = static_cast<const float*>(operands[i]->data);
+      for (int64_t r = 0; r < m; ++r)
+        for (int64_t j = 0; j < n_; ++j) y[r * n_ + j] += c[j];
+    }
+    activation_.apply(y, count_);
+  }
+
+ private:
+  Activation activation_;
+  float alpha_;
+  bool transposed_;
+  int64_t n_, count_, k_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<TrialProduct> trial_product(const regie_node& n, std::span<const regie_tensor> operands,
+                                            const regie_tensor& y) {
+  const std::string_view op = sv(n.op);
+  const Attrs attrs(n);
+  const bool convolution = op == "Conv" || op == "regie.FusedConv",
+             product = op == "MatMul" || op == "Gemm" || op == "regie.FusedMatMul";
+  if (!convolution && !product) return nullptr;
+  for (const regie_tensor& t : operands)
+    if (t.elem != REGIE_ELEM_UNKNOWN && t.elem != REGIE_F32) return nullptr;
+  if (operands.size() < 2 || y.elem != REGIE_F32 || !operands[1].data || !Activation(attrs).apply(nullptr, 0))
+    return nullptr;
+  try {
+    if (convolution) {
+      if (operands[0].rank < 3 || operands[0].rank > 5) return nullptr;
+      return std::make_unique<Convolution>(attrs, operands, y);
+    }
+    const regie_tensor &a = operands[0], &b = operands[1];
+    if (a.rank < 2 || b.rank != 2 || attrs.integer("transA", 0) || attrs.number("beta", 1) != 1)
+      return nullptr;
+    const int64_t width = y.dims[y.rank - 1];
+    for (const regie_tensor& t : operands.subspan(2)) {
+      if (t.elem == REGIE_ELEM_UNKNOWN) continue;
+      const bool row = count_of(t) == width && t.rank >= 1 && t.dims[t.rank - 1] == width;
+      if (!row && count_of(t) != count_of(y)) return nullptr;
+    }
+    return std::make_unique<Product>(attrs, operands, y);
+  } catch (const dnnl::error&) {
+    return nullptr;
+  }
+}
+
+}  // namespace aicore
