@@ -95,9 +95,11 @@ Choice choose(regie_engine& e, const Work& work) {
     c.pack = is_storable(c.lowered->weights);
     if (!c.pack) c.lowered = &e.lowered.get(e.dnnl.get(), c.op, c.layout, false);
   }
-  if (c.pack && e.settings.winograd && work.formats.results[0] == kBlocked && suits_winograd(c.op)) {
+  if (c.pack && e.settings.winograd != Winograd::kOff && work.formats.results[0] == kBlocked &&
+      suits_winograd(c.op)) {
     try {
-      c.winograd = &e.lowered.get(e.dnnl.get(), c.op, Layout::kWinograd, true);
+      const Lowered& made = e.lowered.get(e.dnnl.get(), c.op, Layout::kWinograd, true);
+      if (e.settings.winograd == Winograd::kAlways || is_in_little_room(c.op, made)) c.winograd = &made;
     } catch (const Failure& f) {
       if (f.code != REGIE_UNSUPPORTED) throw;
     }

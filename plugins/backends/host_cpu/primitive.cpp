@@ -218,6 +218,11 @@ Lowered lower(dnnl_engine_t engine, const Operation& op, Layout layout, bool fre
   return out;
 }
 
+bool is_in_little_room(const Operation& op, const Lowered& lowered) {
+  const uint64_t maps = dnnl_memory_desc_get_size(&op.src) + dnnl_memory_desc_get_size(&op.dst);
+  return lowered.scratchpad <= std::max<uint64_t>(uint64_t{4} << 20, 2 * maps);
+}
+
 uint64_t winograd_digest(const dnnl_memory_desc_t& weights) {
   const dnnl_wino_desc_t& w = weights.format_desc.wino_desc;
   uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a

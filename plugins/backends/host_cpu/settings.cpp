@@ -28,11 +28,12 @@ std::optional<Layout> layout(std::string_view text) {
                 "host_cpu: parameter 'layout' must be auto, plain or own, not '" + std::string(text) + "'");
 }
 
-bool winograd(std::string_view text) {
-  if (text == "auto") return true;
-  if (text == "off") return false;
-  throw Failure(REGIE_INVALID_INPUT,
-                "host_cpu: parameter 'winograd' must be auto or off, not '" + std::string(text) + "'");
+Winograd winograd(std::string_view text) {
+  if (text == "auto") return Winograd::kInLittleRoom;
+  if (text == "always") return Winograd::kAlways;
+  if (text == "off") return Winograd::kOff;
+  throw Failure(REGIE_INVALID_INPUT, "host_cpu: parameter 'winograd' must be auto, always or off, not '" +
+                                         std::string(text) + "'");
 }
 
 struct Key {

@@ -11,6 +11,10 @@
 
 namespace host_cpu {
 
+// May convolutions be computed by Winograd's algorithm? It works in room of its own, which may be most of
+// what a network needs.
+enum class Winograd { kOff, kInLittleRoom, kAlways };
+
 struct Settings {
   // The cost model (docs/backends.md): ns = overhead + max(flops / flops_per_ns, bytes / bytes_per_ns).
   double flops_per_ns = 100;  // oneDNN, one thread
@@ -18,7 +22,7 @@ struct Settings {
   double reference_flops_per_ns = 0.5;  // reference kernels; an element-wise operator counts four a element
   double overhead_ns = 1000;            // of one launch
   std::optional<Layout> layout;         // nothing: what measured best for this kind of operator
-  bool winograd = true;                 // may convolutions be computed by Winograd's algorithm?
+  Winograd winograd = Winograd::kInLittleRoom;
   uint64_t wait_timeout_ns = 60'000'000'000;
   uint32_t streams = 1;  // more than one: each is a thread, and work on them runs side by side
 };

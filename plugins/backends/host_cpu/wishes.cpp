@@ -116,11 +116,12 @@ class Lister {
   // Measured on two dozen layers (docs/kernels.md): tiles of 4 x 4 halve the time, tiles of 2 x 2 save a
   // third, and little where the picture is small.
   double winograd_gain_ns(const std::vector<Use>& uses) const {
-    if (!r_.settings.winograd) return 0;
+    if (r_.settings.winograd == Winograd::kOff) return 0;
     try {
       const Operation op = operation(uses);
       if (!suits_winograd(op) || !constant(op.weights_operand)) return 0;
       const Lowered& l = r_.lowered.get(r_.engine, op, Layout::kWinograd, true);
+      if (r_.settings.winograd != Winograd::kAlways && !is_in_little_room(op, l)) return 0;
       const bool large_tiles = l.implementation.find("4x3") != std::string::npos;
       constexpr double kDirectFaster = 2;  // than settings.flops_per_ns, which is an average
       return (large_tiles ? 0.45 : 0.25) * op.flops / (kDirectFaster * r_.settings.flops_per_ns);
