@@ -114,6 +114,26 @@ void take_direct(const Operation& op, dnnl_engine_t engine, const_dnnl_op_desc_t
   if (implementation(direct).starts_with("jit:")) *found = std::move(direct);
 }
 
+// Some kernels of oneDNN 2.6 for bytes in groups of few channels are offered, but fail when they generate
+// their code. Which, only an attempt tells; the library keeps what it made.
+void take_makeable(const Operation& op, dnnl_engine_t engine, const_dnnl_op_desc_t desc,
+                   const PrimitiveAttr& attr, PrimitiveDesc* found) {
+  if (!op.quantised() || op.weights.ndims == op.src.ndims) return;
+  auto makeable = [](const PrimitiveDesc& d) {
+    dnnl_primitive_t h = nullptr;
+    const dnnl_status_t status = dnnl_primitive_create(&h, d.get());
+    const Primitive made(h);
+    if (status != dnnl_runtime_error) check(status, "creating a primitive");
+    return status == dnnl_success;
+  };
+  if (makeable(*found)) return;
+  dnnl_primitive_desc_iterator_t h = nullptr;
+  check(dnnl_primitive_desc_iterator_create(&h, desc, attr.get(), engine, nullptr), "no implementation");
+  const std::unique_ptr<dnnl_primitive_desc_iterator, Destroy> iterator(h);
+  do *found = PrimitiveDesc(dnnl_primitive_desc_iterator_fetch(h));
+  while (!makeable(*found) && dnnl_primitive_desc_iterator_next(h) == dnnl_success);
+}
+
 dnnl_memory_desc_t query(const PrimitiveDesc& desc, dnnl_query_t what) {
   const dnnl_memory_desc_t* found = dnnl_primitive_desc_query_md(desc.get(), what, 0);
   return found ? *found : dnnl_memory_desc_t{};
@@ -181,6 +201,7 @@ Lowered lower(dnnl_engine_t engine, const Operation& op, Layout layout, bool fre
       const bool adds = op.residual_operand != REGIE_NONE;
       out.desc = adds && may_miss(op) ? create_direct(engine, &desc, attr) : create(engine, &desc, attr);
       take_direct(op, engine, &desc, attr, &out.desc);
+      take_makeable(op, engine, &desc, attr, &out.desc);
       break;
     }
     case Operation::kDeconvolution: {
