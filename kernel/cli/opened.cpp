@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "cli/inputs.h"
 #include "cli/progress.h"
+#include "model/plan_set.h"
 
 namespace regie::cli {
 
@@ -106,9 +107,18 @@ int open_model(const std::string& path, const po::variables_map& values, std::op
   if (!offline.ok()) return report(offline.status());
   auto pairs = compile_options(values);
   const auto of_session = [](const auto& p) { return p.first == "threads" || p.first == "plugin-path"; };
-  // Of a model that is compiled for several shapes, --shape says which of them is run.
+  // Of a model that is compiled for several shapes, --shape says which of them is run; one that is compiled again,
+  // for one shape, is compiled for it.
+  const bool again = std::any_of(pairs.begin(), pairs.end(), [&](const auto& p) {
+    return !of_session(p) && !p.first.starts_with("cache") && p.first != "shape";
+  });
+  bool runs_as_planned = *offline;
+  if (*offline && again) {
+    const auto set = load_plan_set(path);
+    runs_as_planned = !set.ok() || *set;
+  }
   opened->shape_is_request =
-      *offline || values.count("shapes") || values.count("trace") || named_twice(values);
+      runs_as_planned || values.count("shapes") || values.count("trace") || named_twice(values);
   if (opened->shape_is_request)
     std::erase_if(pairs, [](const auto& p) { return p.first == "shape" && is_request(p.second); });
   const auto of_compile = [&](const auto& p) { return !of_session(p) && !p.first.starts_with("cache"); };

@@ -120,10 +120,13 @@ Status RulePass::run(CompileState& state, const std::vector<uint32_t>& changed,
   auto applied = apply_rules(
       *rules_, *state.graph, edit, [&] { return apply(edit); }, options);
   if (!applied.ok()) return std::move(applied).status();
-  for (const RuleCount& c : statistics_->rules) {
+  told_.resize(statistics_->rules.size());
+  for (size_t i = 0; i < statistics_->rules.size(); ++i) {
+    const RuleCount& c = statistics_->rules[i];
     RuleRecord& record = state.ledger.rule(c.name);
-    record.matched = c.matched;
-    record.applied = c.applied;
+    // Other steps of the pipeline may have applied the same rules.
+    record.matched += c.matched - std::exchange(told_[i].first, c.matched);
+    record.applied += c.applied - std::exchange(told_[i].second, c.applied);
     record.near_misses.clear();
     for (const auto& [reason, count] : c.reasons) record.near_misses[reason] = count;
     record.details.clear();

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/edit.h"
@@ -32,7 +33,8 @@ class RulePass {
  private:
   std::shared_ptr<const RuleSet> rules_;
   std::vector<std::string> only_;
-  std::shared_ptr<RuleStatistics> statistics_;  // over all runs of this compile
+  std::shared_ptr<RuleStatistics> statistics_;  // over all runs of this step of the compile
+  std::vector<std::pair<uint64_t, uint64_t>> told_;  // a rule: matched and applied, as the ledger has them
 };
 
 }  // namespace regie

@@ -86,6 +86,10 @@ struct PluginHost::Impl {
     std::string file, text;  // not parsed yet
     const regie_static_plugin* linked = nullptr;
     bool parsed = false, sound = false;
+    // TOML can write a name in several ways, all others with a backslash.
+    bool mentions(std::string_view name) const {
+      return text.find(name) != std::string::npos || text.find('\\') != std::string::npos;
+    }
     Manifest manifest;
     Library library;
   };
@@ -108,7 +112,7 @@ struct PluginHost::Impl {
   const std::vector<uint32_t>* look_up(std::string_view kind, std::string_view name);
   void report(std::string path, std::string message);
   Status open(uint32_t which);
-  Status absent(std::string_view kind, std::string_view name) const;  // all being parsed
+  Status absent(std::string_view kind, std::string_view name);
   template <class Table>
   Result<Provider<Table>> find(std::string_view kind, std::string_view name);
 };
@@ -173,7 +177,7 @@ const std::vector<uint32_t>* PluginHost::Impl::provided(std::string_view kind, s
 const std::vector<uint32_t>* PluginHost::Impl::look_up(std::string_view kind, std::string_view name) {
   if (!all_parsed)
     for (uint32_t i = 0; i < slots.size(); ++i)
-      if (!slots[i].parsed && slots[i].text.find(name) != std::string::npos) parse(i);
+      if (!slots[i].parsed && slots[i].mentions(name)) parse(i);
   return provided(kind, name);
 }
 
@@ -207,7 +211,8 @@ Status PluginHost::Impl::open(uint32_t which) {
   return s;
 }
 
-Status PluginHost::Impl::absent(std::string_view kind, std::string_view name) const {
+Status PluginHost::Impl::absent(std::string_view kind, std::string_view name) {
+  parse_all();
   std::string text = "no plug-in provides " + in_quotes(std::string(kind) + ":" + std::string(name));
   std::vector<std::string> known;
   if (auto it = providers.find(kind); it != providers.end())
@@ -226,10 +231,6 @@ template <class Table>
 Result<Provider<Table>> PluginHost::Impl::find(std::string_view kind, std::string_view name) {
   std::lock_guard lock(mutex);
   const std::vector<uint32_t>* found = look_up(kind, name);
-  if (!found) {
-    parse_all();  // TOML can write a name in several ways
-    found = provided(kind, name);
-  }
   if (!found) return absent(kind, name);
   if (found->size() > 1) {
     std::vector<std::string> files;

@@ -62,6 +62,11 @@ class Node {
   uint32_t options(const Chip& chip);
   void take(uint32_t option);
   std::vector<double> value_of(size_t result) const;  // of the last run
+  // As if both were of one compile: plans that were found for the other one serve this one as well.
+  Node& with_plans_of(const Node& other) {
+    plans_ = other.plans_;
+    return *this;
+  }
   // Of the last run.
   double cycles = 0, predicted = 0;
   std::string name;

@@ -151,10 +151,11 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
   });
 }
 
-// Does a transposition leave every byte where it lies? Axes of one element may go anywhere.
+// Does a transposition of a row-major tensor leave every byte where it lies? Axes of one element may go
+// anywhere.
 bool moves_nothing(const regie_graph* graph, const regie_node& n) {
   const regie_type &from = graph->values[n.operands[0]].type, &to = graph->values[n.results[0]].type;
-  if (from.rank < 1 || from.format != to.format || is_blocked(from.format)) return false;
+  if (from.rank < 1 || from.format != to.format || !is_row_major(from.format)) return false;
   const auto perm = regie::sdk::Attrs(n).integers("perm");
   if (!perm || perm->size() != static_cast<size_t>(from.rank)) return false;
   int64_t last = -1;

@@ -22,6 +22,9 @@ constexpr regie_format kHalfFormat = regie::sdk::kHalfElements;
 
 inline bool is_half(regie_format f) { return regie::sdk::half_elements(f); }
 inline bool is_blocked(regie_format f) { return (f & ~kHalfFormat) == kBlockedFormat; }
+inline bool is_row_major(regie_format f) {
+  return (f & ~kHalfFormat) == kPlainFormat || f == REGIE_FORMAT_NCHW;
+}
 // In columns of 16 elements, the order of the cube: halves only, with any axis for rows (regie/formats.hpp).
 inline bool is_matrix(regie_format f) {
   return regie::sdk::is_matrix_format(f) && regie::sdk::columns_of(f) == kC0 && is_half(f);

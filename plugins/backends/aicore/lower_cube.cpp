@@ -15,6 +15,7 @@ using regie::sdk::Attrs;
 
 std::vector<int64_t> key_of(const CubeProblem& p) {
   const Epilogue& e = p.epilogue;
+  // The last two depend on bounds and zero points: ways out, with buffers of their own.
   std::vector<int64_t> key{p.convolution,
                            p.elem,
                            p.bytes_of(p.left_elem),
@@ -73,7 +74,9 @@ std::vector<int64_t> key_of(const CubeProblem& p) {
                            p.bytes.residual_zero != 0,
                            p.bytes.sum_zero != 0,
                            p.bytes.sum_low,
-                           p.bytes.on_cube};
+                           p.bytes.on_cube,
+                           p.leaves_as_it_is(),
+                           p.requants()};
   for (char c : e.activation) key.push_back(c);
   return key;
 }
@@ -97,17 +100,23 @@ std::string folded_name(const CubeProblem& p) {
   return "-folded-" + std::to_string(p.fold) + "-" + std::to_string(p.fold_shift());
 }
 
+// Takes the other way of doing it where that is quicker. Its buffers may overflow where those of this way do
+// not.
+void take_if_quicker(const Request& r, const CubeProblem& other, CubeProblem& p, CubePlan& plan) {
+  try {
+    const CubePlan found = plan_once(r, other);
+    if (!(found < plan)) return;
+    plan = found;
+    p = other;
+  } catch (const Overflow&) {
+  }
+}
+
 Lowered finish(const Request& r, CubeProblem p, std::string name, const regie_tensor& right) {
   p.epilogue.scaled = p.constant_b && has_factors(p, right);
   take_two_halves(r.chip, p);
   CubePlan plan = plan_once(r, p);
-  if (CubeProblem folded = p; fold_rows(folded, r.chip)) {
-    const CubePlan other = plan_once(r, folded);
-    if (other < plan) {
-      plan = other;
-      p = folded;
-    }
-  }
+  if (CubeProblem folded = p; fold_rows(folded, r.chip)) take_if_quicker(r, folded, p, plan);
   const regie_tensor* bias = p.convolution ? r.operand(2) : nullptr;
   if (CubeProblem added = p; let_cube_add(added, bias)) {
     // What binds decides: the cube, which they keep longer, or the vector unit.
@@ -115,10 +124,7 @@ Lowered finish(const Request& r, CubeProblem p, std::string name, const regie_te
       if (residual && !added.cube_residual) continue;
       CubeProblem one = added;
       one.cube_residual = residual;
-      const CubePlan other = plan_once(r, one);
-      if (!(other < plan)) continue;
-      plan = other;
-      p = one;
+      take_if_quicker(r, one, p, plan);
     }
   }
   Lowered out;

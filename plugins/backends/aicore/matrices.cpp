@@ -80,7 +80,8 @@ bool fits(std::span<const int64_t> dims, regie_format f) {
 
 bool leaves(std::string_view op, const regie::sdk::Attrs& attrs, std::span<const int64_t> from_dims,
             regie_format from, std::span<const int64_t> to_dims, regie_format to) {
-  if (is_half(from) != is_half(to) || is_blocked(from) || is_blocked(to)) return false;
+  const auto known = [](regie_format f) { return is_matrix(f) || is_row_major(f); };
+  if (is_half(from) != is_half(to) || !known(from) || !known(to)) return false;
   if (!fits(from_dims, from) || !fits(to_dims, to)) return false;
   const auto order = order_of(op, attrs, from_dims.size());
   if (!order || laid_count(from_dims, from) != laid_count(to_dims, to)) return false;
