@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "events.h"
+#include "fit.h"
 #include "predict.h"
 #include "turns.h"
 
@@ -14,10 +15,13 @@ namespace streams {
 
 namespace {
 
-constexpr double kPlanned = 24'000, kPredicted = 1'000'000;  // divided by what there is to look at
+// The planner is asked about every set where there is so little to plan; else sets are ranked by fit().
+constexpr size_t kSmall = 48;           // tasks and buffers
+constexpr double kFitted = 10'000'000;  // divided by pairs of buffers, that a fit looks at
+constexpr double kPredicted = 250'000;  // divided by tasks and buffers
 constexpr size_t kFewestPlanned = 10, kMostPlanned = 256, kPruning = 24, kTold = 16;
 constexpr size_t kFewestPredicted = 100, kMostPredicted = 4000;
-constexpr int kRounds = 8, kDeepest = 4, kThorough = 1;
+constexpr int kRounds = 8, kDeepest = 4;
 constexpr size_t kSingles = 24, kCandidates = 256, kRefused = 16;
 constexpr double kSame = 1e-9;  // of the objective: rounding
 
@@ -33,9 +37,12 @@ class Weigher {
         planner_(planner),
         goal_(goal),
         always_(network, schedule, {}),
-        turns_(buffers, always_) {
+        needs_(network),
+        turns_(buffers, always_),
+        small_(network.tasks.size() + buffers.size() <= kSmall) {
     const double size = static_cast<double>(n_.tasks.size() + buffers_.size() + 1);
-    planned_left_ = std::clamp(static_cast<size_t>(kPlanned / size), kFewestPlanned, kMostPlanned);
+    const double pairs = static_cast<double>(buffers_.size() * buffers_.size() + 1);
+    planned_left_ = std::clamp(static_cast<size_t>(kFitted / pairs), kFewestPlanned, kMostPlanned);
     predicted_left_ = std::clamp(static_cast<size_t>(kPredicted / size), kFewestPredicted, kMostPredicted);
   }
 
@@ -63,7 +70,7 @@ class Weigher {
     std::vector<Event> events;
     double ns = 0;
     std::shared_ptr<const Plan> plan;   // null: not yet
-    std::shared_ptr<const Plan> first;  // with little effort, where `plan` was made with more
+    std::shared_ptr<const Plan> first;  // as sets were compared, where `plan` was made with more effort
   };
 
   Reuse::Weighed compared(uint32_t turn, const Outcome& without, const Outcome& with) const {
@@ -97,12 +104,12 @@ class Weigher {
     for (uint32_t t : set) turns_.waits(list_[t], &more);
     std::optional<Schedule> schedule = with_waits(n_, base_, more);
     if (!schedule) return nullptr;
-    Network needs = n_;
-    for (const Event& e : more) needs.tasks[e.to].after.push_back(e.from);
+    for (const Event& e : more) needs_.tasks[e.to].after.push_back(e.from);
     auto made = std::make_unique<Outcome>();
     made->set = set;
     made->schedule = std::move(*schedule);
-    made->events = fewest_events(needs, made->schedule);
+    made->events = fewest_events(needs_, made->schedule);
+    for (const Event& e : more) needs_.tasks[e.to].after.pop_back();
     made->ns = predict(n_, made->schedule, made->events);
     if (!set.empty() &&
         (made->ns > goal_.most_ns || (goal_.allowed && !goal_.allowed(made->schedule, made->events))))
@@ -121,7 +128,9 @@ class Weigher {
     if (!plan) {
       if (!set.empty() && planned_left_ == 0) return nullptr;
       planned_left_ -= !set.empty();
-      plan = std::make_shared<const Plan>(planner_(o->schedule, o->events, false));
+      plan = std::make_shared<const Plan>(
+          small_ ? planner_(o->schedule, o->events, false)
+                 : fit(buffers_, turns_, Before(n_, o->schedule, o->events), o->schedule));
       ++made_.weighed;
     }
     o->plan = plan;
@@ -171,7 +180,7 @@ class Weigher {
         if (bits >> t & 1) set.push_back(t);
       if (const Outcome* o = planned(set); o && better(*o, *best_)) best_ = o;
     }
-    made_.every = true;
+    made_.every = small_;
     return true;
   }
 
@@ -254,8 +263,7 @@ class Weigher {
     }
   }
 
-  // With the effort of the plan that counts, the choice must hold as well. Turns whose buffers lie apart in
-  // it go, if that plan is as good without them.
+  // With the effort of the plan that counts, the choice must hold as well.
   const Outcome* confirmed(const Outcome* none, const Outcome* best) {
     const auto plan = [&](const Outcome* o) {
       outcomes_[o->set]->first = o->plan;
@@ -265,24 +273,7 @@ class Weigher {
     if (goal_.limit) return best;  // who asked for that looks at what became of it
     plan(none);
     made_.bytes_before = none->plan->bytes;
-    for (int round = 0; round < kThorough; ++round) {
-      Set used;
-      for (uint32_t t : best->set)
-        if (meet(list_[t], *best->plan)) used.push_back(t);
-      if (used.size() == best->set.size() || used.empty()) break;
-      ++predicted_left_;
-      const Outcome* fewer = timed(used);
-      if (!fewer) break;
-      plan(fewer);
-      if (!better(*fewer, *best)) break;
-      best = fewer;
-    }
     return better(*best, *none) ? best : none;
-  }
-
-  bool meet(Turn t, const Plan& plan) const {
-    const uint64_t a = plan.offsets[t.first], b = plan.offsets[t.second];
-    return a < b + buffers_[t.second].size && b < a + buffers_[t.first].size;
   }
 
   void tell(uint32_t turn, const Outcome& taken) {
@@ -314,7 +305,9 @@ class Weigher {
   const Planner& planner_;
   const ReuseGoal& goal_;
   const Before always_;
+  Network needs_;  // with what the turns at hand wait for
   const Turns turns_;
+  const bool small_;
   std::vector<Turn> list_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> numbers_;
   std::map<Set, std::unique_ptr<Outcome>> outcomes_;

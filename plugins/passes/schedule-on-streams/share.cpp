@@ -74,11 +74,12 @@ void Share::decide(Way* chosen, const std::vector<Way>& others, double most_ns, 
   const uint64_t limit = bytes_.limit();
   const Planner plan = bytes_.planner();
   const auto thorough = [&](const auto& way) { return plan(way.schedule, way.events, true).bytes; };
-  if (limit && thorough(*made_) > limit) {
+  const uint64_t now = limit ? thorough(*made_) : 0;
+  if (now > limit) {
     goal.limit = limit;
     goal.most_ns = one_ns;
     std::optional<Reuse> best;
-    uint64_t least = made_->bytes;
+    uint64_t least = now;
     std::vector<Way> ways{*chosen};
     ways.insert(ways.end(), others.begin(), others.end());
     for (size_t k = 0; k < ways.size() && k < kWays; ++k) {
