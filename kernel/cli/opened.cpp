@@ -107,8 +107,8 @@ int open_model(const std::string& path, const po::variables_map& values, std::op
   if (!offline.ok()) return report(offline.status());
   auto pairs = compile_options(values);
   const auto of_session = [](const auto& p) { return p.first == "threads" || p.first == "plugin-path"; };
-  // Of a model that is compiled for several shapes, --shape says which of them is run; one that is compiled again,
-  // for one shape, is compiled for it.
+  // Of a model that is compiled for several shapes, --shape says which of them is run; one that is compiled
+  // again, for one shape, is compiled for it.
   const bool again = std::any_of(pairs.begin(), pairs.end(), [&](const auto& p) {
     return !of_session(p) && !p.first.starts_with("cache") && p.first != "shape";
   });

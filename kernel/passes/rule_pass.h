@@ -33,7 +33,7 @@ class RulePass {
  private:
   std::shared_ptr<const RuleSet> rules_;
   std::vector<std::string> only_;
-  std::shared_ptr<RuleStatistics> statistics_;  // over all runs of this step of the compile
+  std::shared_ptr<RuleStatistics> statistics_;       // over all runs of this step of the compile
   std::vector<std::pair<uint64_t, uint64_t>> told_;  // a rule: matched and applied, as the ledger has them
 };
 
