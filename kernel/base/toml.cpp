@@ -348,16 +348,22 @@ std::optional<std::string> nearest_name(std::string_view name, const std::vector
   constexpr size_t kLongest = 200;
   if (name.empty() || name.size() > kLongest) return std::nullopt;
   const std::string wanted = lower(name);
-  size_t limit = 1 + name.size() / 4;
+  size_t limit = 1 + name.size() / 4, best_begins = 0;
   std::optional<std::string> best;
   for (const std::string& candidate : candidates) {
     if (candidate.size() > kLongest) continue;
-    const size_t distance = edit_distance(wanted, lower(candidate), limit);
+    const std::string known = lower(candidate);
+    const size_t distance = edit_distance(wanted, known, limit);
     // A name of one or two letters is near everything.
     if (distance > limit || distance >= candidate.size()) continue;
+    // Of equally near ones that which begins alike for longer: people leave the end out.
+    const auto begins = static_cast<size_t>(
+        std::mismatch(wanted.begin(), wanted.end(), known.begin(), known.end()).first - wanted.begin());
+    if (best && distance == limit && begins <= best_begins) continue;
     best = candidate;
     if (distance == 0) break;
-    limit = distance - 1;
+    limit = distance;
+    best_begins = begins;
   }
   return best;
 }

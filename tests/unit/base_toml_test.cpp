@@ -93,6 +93,8 @@ TEST(BaseToml, NearestName) {
   EXPECT_EQ(nearest_name("fold-constant", names), "fold-constants");
   EXPECT_EQ(nearest_name("remvoe-dead", names), "remove-dead");
   EXPECT_EQ(nearest_name("relu", names), "Relu");
+  EXPECT_EQ(nearest_name("ascend910-sim", {"ascend310-sim", "ascend910a-sim", "ascend910b3-sim"}),
+            "ascend910a-sim");
   EXPECT_EQ(nearest_name("schedule", names), std::nullopt);
   EXPECT_EQ(nearest_name("y", names), std::nullopt);
   EXPECT_EQ(nearest_name("", names), std::nullopt);

@@ -210,21 +210,25 @@ Program reformat_program(const Reformat& r, const Chip& chip) {
   return b.finish();
 }
 
+Lowered trans_data(const Request& r, double cycles, std::function<Program()> program) {
+  Lowered out;
+  out.name = "TransData " + regie::sdk::spell_layout(r.operand_format(0)) + " to " +
+             regie::sdk::spell_layout(r.result_format(0));
+  out.cycles = cycles;
+  out.write = [program = std::move(program)] {
+    Written w;
+    w.program = program();
+    return w;
+  };
+  return out;
+}
+
 Lowered lower_reformat(const Request& r) {
   if (any_matrix(r)) return lower_matrix_reformat(r);
   const regie_tensor &x = r.need(0), &y = r.results[0];
   const Reformat plan = plan_reformat(r.chip, {x.dims, static_cast<size_t>(x.rank)}, x.elem,
                                       r.operand_format(0), y.elem, r.result_format(0));
-  Lowered out;
-  out.name = "TransData " + regie::sdk::spell_layout(r.operand_format(0)) + " to " +
-             regie::sdk::spell_layout(r.result_format(0));
-  out.cycles = plan.cycles;
-  out.write = [plan, chip = r.chip] {
-    Written w;
-    w.program = reformat_program(plan, chip);
-    return w;
-  };
-  return out;
+  return trans_data(r, plan.cycles, [plan, chip = r.chip] { return reformat_program(plan, chip); });
 }
 
 }  // namespace aicore

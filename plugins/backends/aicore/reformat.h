@@ -2,11 +2,13 @@
 // widened on the way.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 
 #include "chip.h"
 #include "formats.h"
+#include "lower.h"
 
 namespace aicore {
 
@@ -29,5 +31,7 @@ struct Reformat {
 Reformat plan_reformat(const Chip& chip, std::span<const int64_t> dims, regie_elem from_elem,
                        regie_format from, regie_elem to_elem, regie_format to);
 regie::tile::Program reformat_program(const Reformat& reformat, const Chip& chip);
+// The kernel of a conversion between the request's formats, as all orders name it.
+Lowered trans_data(const Request& r, double cycles, std::function<regie::tile::Program()> program);
 
 }  // namespace aicore

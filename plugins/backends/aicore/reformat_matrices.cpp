@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "channel.h"
+#include "reformat.h"
 #include "shares.h"
 
 namespace aicore {
@@ -160,16 +161,7 @@ Lowered lower_matrix_reformat(const Request& r) {
   const regie_tensor &x = r.need(0), &y = r.results[0];
   const MatrixReformat plan = plan_matrix_reformat(r.chip, {x.dims, static_cast<size_t>(x.rank)}, x.elem,
                                                    r.operand_format(0), y.elem, r.result_format(0));
-  Lowered out;
-  out.name = "TransData " + regie::sdk::spell_layout(r.operand_format(0)) + " to " +
-             regie::sdk::spell_layout(r.result_format(0));
-  out.cycles = plan.cycles;
-  out.write = [plan, chip = r.chip] {
-    Written w;
-    w.program = program(plan, chip);
-    return w;
-  };
-  return out;
+  return trans_data(r, plan.cycles, [plan, chip = r.chip] { return program(plan, chip); });
 }
 
 }  // namespace aicore

@@ -90,6 +90,8 @@ def _options(target: str, pipeline: str | None, shapes: str | _Mapping[str, Sequ
         made.append(("shapes", shapes))
         shapes = None
     made += _dimensions("shape", shapes)
+    if settings is not None and not isinstance(settings, _Mapping):
+        raise TypeError(f'settings are a mapping such as {{"streams": 2}}, not {type(settings).__name__}')
     for key, value in (settings or {}).items():
         made.append(("set", f"{key}={value}"))
     for key, value in options.items():
