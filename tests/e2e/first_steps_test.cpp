@@ -391,5 +391,29 @@ TEST(PipelineByPath, FindsTheRulesBesideIt) {
   EXPECT_EQ(other.at("fusions").value("other", 0), 1);
 }
 
+// What several stages do by the same rules is counted once each.
+TEST(PipelineByPath, CountsRulesOfTwoStagesTogether) {
+  Scratch scratch;
+  std::filesystem::create_directories(scratch.path("rules"));
+  scratch.write("rules/halve.toml",
+                "schema = 1\nrevision = \"onnx-21\"\n[[rule]]\nname = \"halve\"\nmatch = '''\n%a = "
+                "Relu(%x)\n%y = Relu(%a)\n'''\n"
+                "replace = '''\n%y = Relu(%x)\n'''\n");
+  const std::string graph = scratch.write("three.rg",
+                                          "graph @three(%x: f32[4]) -> (%y) {\n  %a: f32[4] = Relu(%x)\n"
+                                          "  %b: f32[4] = Relu(%a)\n  %y: f32[4] = Relu(%b)\n}\n");
+  const std::string stage =
+      "before = \"place\"\npasses = [{ pass = \"apply-rules\", rules = [\"halve\"] }]\n";
+  const std::string pipeline =
+      scratch.write("twice.toml",
+                    "schema = 1\nname = \"twice\"\nextends = \"unoptimised\"\n[[stage]]\nname = "
+                    "\"first\"\n" +
+                        stage + "[[stage]]\nname = \"second\"\n" + stage);
+  const Json report = json_of("compile " + shell_word(graph) + " --pipeline " + shell_word(pipeline) +
+                              " -o " + shell_word(scratch.path("o.rgm")));
+  EXPECT_EQ(report.at("fusions").value("halve", 0), 2);
+  EXPECT_EQ(report.at("operators_after"), 1);
+}
+
 }  // namespace
 }  // namespace regie::test
