@@ -240,8 +240,8 @@ Lowered lower(dnnl_engine_t engine, const Operation& op, Layout layout, bool fre
 }
 
 bool is_in_little_room(const Operation& op, const Lowered& lowered) {
-  const uint64_t maps = dnnl_memory_desc_get_size(&op.src) + dnnl_memory_desc_get_size(&op.dst);
-  return lowered.scratchpad <= std::max<uint64_t>(uint64_t{4} << 20, 2 * maps);
+  constexpr double kFlopsAByte = 50;
+  return static_cast<double>(lowered.scratchpad) <= std::max(4.0 * (1 << 20), op.flops / kFlopsAByte);
 }
 
 uint64_t winograd_digest(const dnnl_memory_desc_t& weights) {
