@@ -359,14 +359,17 @@ TEST(Messages, CheckTellsAMistakeOnce) {
   EXPECT_EQ(r.out.find("the rule does not fire", r.out.find(what) + what.size()), std::string::npos) << r.out;
 }
 
+// Of two Relu one is left.
+std::string halving(const std::string& name) {
+  return "schema = 1\nrevision = \"onnx-21\"\n[[rule]]\nname = \"" + name +
+         "\"\nmatch = '''\n%a = Relu(%x)\n%y = Relu(%a)\n'''\nreplace = '''\n%y = Relu(%x)\n'''\n";
+}
+
 // Rules that come with a pipeline lie in `rules` beside it, and go before others of that name.
 TEST(PipelineByPath, FindsTheRulesBesideIt) {
   Scratch scratch;
   std::filesystem::create_directories(scratch.path("mine/rules"));
-  scratch.write("mine/rules/conv.toml",
-                "schema = 1\nrevision = \"onnx-21\"\n[[rule]]\nname = \"halve\"\nmatch = '''\n%a = "
-                "Relu(%x)\n%y = Relu(%a)\n'''\n"
-                "replace = '''\n%y = Relu(%x)\n'''\n");
+  scratch.write("mine/rules/conv.toml", halving("halve"));
   const std::string graph = scratch.write("two.rg",
                                           "graph @two(%x: f32[4]) -> (%y) {\n  %a: f32[4] = Relu(%x)\n"
                                           "  %y: f32[4] = Relu(%a)\n}\n");
@@ -382,10 +385,7 @@ TEST(PipelineByPath, FindsTheRulesBesideIt) {
   // What is in them is a part of the cache's key.
   EXPECT_EQ(json_of(compile + cache).at("cache").at("outcome"), "miss");
   EXPECT_EQ(json_of(compile + cache).at("cache").at("outcome"), "hit");
-  scratch.write("mine/rules/conv.toml",
-                "schema = 1\nrevision = \"onnx-21\"\n[[rule]]\nname = \"other\"\nmatch = '''\n%a = "
-                "Relu(%x)\n%y = Relu(%a)\n'''\n"
-                "replace = '''\n%y = Relu(%x)\n'''\n");
+  scratch.write("mine/rules/conv.toml", halving("other"));
   const Json other = json_of(compile + cache);
   EXPECT_EQ(other.at("cache").at("outcome"), "miss");
   EXPECT_EQ(other.at("fusions").value("other", 0), 1);
@@ -395,10 +395,7 @@ TEST(PipelineByPath, FindsTheRulesBesideIt) {
 TEST(PipelineByPath, CountsRulesOfTwoStagesTogether) {
   Scratch scratch;
   std::filesystem::create_directories(scratch.path("rules"));
-  scratch.write("rules/halve.toml",
-                "schema = 1\nrevision = \"onnx-21\"\n[[rule]]\nname = \"halve\"\nmatch = '''\n%a = "
-                "Relu(%x)\n%y = Relu(%a)\n'''\n"
-                "replace = '''\n%y = Relu(%x)\n'''\n");
+  scratch.write("rules/halve.toml", halving("halve"));
   const std::string graph = scratch.write("three.rg",
                                           "graph @three(%x: f32[4]) -> (%y) {\n  %a: f32[4] = Relu(%x)\n"
                                           "  %b: f32[4] = Relu(%a)\n  %y: f32[4] = Relu(%b)\n}\n");

@@ -52,6 +52,13 @@ TEST_P(Convolution, EqualsPlainLoops) {
 INSTANTIATE_TEST_SUITE_P(Layouts, Convolution, testing::Values("auto", "plain", "own"),
                          [](const auto& info) { return std::string(info.param); });
 
+// One compiled by oneDNN, at the shape that it was compiled for.
+void equals_loops(HostCpu& cpu, const ConvCase& c, const Node& node, uint32_t threads, Kernel* kernel) {
+  *kernel = cpu.engine.compile(node, threads);
+  ASSERT_EQ(kernel->format, "host_cpu.onednn/3");
+  ASSERT_LE(difference(conv_by_loops(c, node), cpu.device.run(*kernel, node, {threads, 1})), kTolerance);
+}
+
 // Where they see one position, convolutions are a matrix by a vector, for few pictures by a loop of our own.
 TEST(HostCpu, ConvolutionsOfOnePositionEqualPlainLoops) {
   HostCpu cpu;
@@ -73,9 +80,8 @@ TEST(HostCpu, ConvolutionsOfOnePositionEqualPlainLoops) {
     SCOPED_TRACE(c.describe());
     auto node = conv_node(c, random());
     const uint32_t threads = 1 + n % 2;
-    const Kernel kernel = cpu.engine.compile(*node, threads);
-    ASSERT_EQ(kernel.format, "host_cpu.onednn/3");
-    ASSERT_LE(difference(conv_by_loops(c, *node), cpu.device.run(kernel, *node, {threads, 1})), kTolerance);
+    Kernel kernel;
+    ASSERT_NO_FATAL_FAILURE(equals_loops(cpu, c, *node, threads, &kernel));
   }
 }
 
@@ -103,9 +109,8 @@ TEST(HostCpu, ConvolutionsOfOneAxisEqualPlainLoops) {
     SCOPED_TRACE(c.describe());
     auto node = conv_node(c, random());
     const uint32_t threads = 1 + n % 2;
-    const Kernel kernel = cpu.engine.compile(*node, threads);
-    ASSERT_EQ(kernel.format, "host_cpu.onednn/3");
-    ASSERT_LE(difference(conv_by_loops(c, *node), cpu.device.run(kernel, *node, {threads, 1})), kTolerance);
+    Kernel kernel;
+    ASSERT_NO_FATAL_FAILURE(equals_loops(cpu, c, *node, threads, &kernel));
     ConvCase other = c;
     other.x[2] = length();
     auto longer = conv_node(other, random());

@@ -85,19 +85,34 @@ std::string implementation(const PrimitiveDesc& desc) {
   return name ? name : "";
 }
 
-// The best implementation that is no batch-reduced product: of a window without an element, those of
-// oneDNN 2.6 forget the bias, or read beside the result that they add to.
-PrimitiveDesc create_direct(dnnl_engine_t engine, const_dnnl_op_desc_t desc, const PrimitiveAttr& attr) {
+// The best implementation that is acceptable; null if there is none.
+template <class F>
+PrimitiveDesc first_that(dnnl_engine_t engine, const_dnnl_op_desc_t desc, const PrimitiveAttr& attr,
+                         F&& acceptable) {
   dnnl_primitive_desc_iterator_t h = nullptr;
   check(dnnl_primitive_desc_iterator_create(&h, desc, attr.get(), engine, nullptr), "no implementation");
   const std::unique_ptr<dnnl_primitive_desc_iterator, Destroy> iterator(h);
-  for (;;) {
+  do {
     PrimitiveDesc found(dnnl_primitive_desc_iterator_fetch(h));
-    if (!implementation(found).starts_with("brg")) return found;
-    if (dnnl_primitive_desc_iterator_next(h) != dnnl_success)
-      throw regie::sdk::Failure(REGIE_UNSUPPORTED,
-                                "oneDNN does not add where a window may lie in the padding altogether");
-  }
+    if (acceptable(found)) return found;
+  } while (dnnl_primitive_desc_iterator_next(h) == dnnl_success);
+  return {};
+}
+
+// The best that is no batch-reduced product.
+PrimitiveDesc first_direct(dnnl_engine_t engine, const_dnnl_op_desc_t desc, const PrimitiveAttr& attr) {
+  return first_that(engine, desc, attr,
+                    [](const PrimitiveDesc& d) { return !implementation(d).starts_with("brg"); });
+}
+
+// Of a window without an element, the batch-reduced products of oneDNN 2.6 forget the bias, or read beside
+// the result that they add to.
+PrimitiveDesc create_direct(dnnl_engine_t engine, const_dnnl_op_desc_t desc, const PrimitiveAttr& attr) {
+  PrimitiveDesc found = first_direct(engine, desc, attr);
+  if (!found)
+    throw regie::sdk::Failure(REGIE_UNSUPPORTED,
+                              "oneDNN does not add where a window may lie in the padding altogether");
+  return found;
 }
 
 // Of a map of one row the batch-reduced product generates code for each of hundreds of lengths, which takes
@@ -110,8 +125,8 @@ void take_direct(const Operation& op, dnnl_engine_t engine, const_dnnl_op_desc_t
     if (op.dst.dims[i] != 1) return;
   if (op.dst.dims[last] <= 256 || (op.strides[last - 2] != 1 && op.src.dims[1] > 16)) return;
   if (!implementation(*found).starts_with("brgconv:")) return;
-  PrimitiveDesc direct = create_direct(engine, desc, attr);
-  if (implementation(direct).starts_with("jit:")) *found = std::move(direct);
+  PrimitiveDesc direct = first_direct(engine, desc, attr);
+  if (direct && implementation(direct).starts_with("jit:")) *found = std::move(direct);
 }
 
 // Some kernels of oneDNN 2.6 for bytes in groups of few channels are offered, but fail when they generate
@@ -127,11 +142,8 @@ void take_makeable(const Operation& op, dnnl_engine_t engine, const_dnnl_op_desc
     return status == dnnl_success;
   };
   if (makeable(*found)) return;
-  dnnl_primitive_desc_iterator_t h = nullptr;
-  check(dnnl_primitive_desc_iterator_create(&h, desc, attr.get(), engine, nullptr), "no implementation");
-  const std::unique_ptr<dnnl_primitive_desc_iterator, Destroy> iterator(h);
-  do *found = PrimitiveDesc(dnnl_primitive_desc_iterator_fetch(h));
-  while (!makeable(*found) && dnnl_primitive_desc_iterator_next(h) == dnnl_success);
+  *found = first_that(engine, desc, attr, makeable);
+  if (!*found) throw regie::sdk::Failure(REGIE_UNSUPPORTED, "oneDNN cannot make any of its kernels for it");
 }
 
 dnnl_memory_desc_t query(const PrimitiveDesc& desc, dnnl_query_t what) {
