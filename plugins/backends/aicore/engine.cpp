@@ -151,23 +151,6 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
   });
 }
 
-// Does a transposition of a row-major tensor leave every byte where it lies? Axes of one element may go
-// anywhere.
-bool moves_nothing(const regie_graph* graph, const regie_node& n) {
-  const regie_type &from = graph->values[n.operands[0]].type, &to = graph->values[n.results[0]].type;
-  if (from.rank < 1 || from.format != to.format || !is_row_major(from.format)) return false;
-  const auto perm = regie::sdk::Attrs(n).integers("perm");
-  if (!perm || perm->size() != static_cast<size_t>(from.rank)) return false;
-  int64_t last = -1;
-  for (int64_t d : *perm) {
-    if (d < 0 || d >= from.rank) return false;
-    if (from.dims[d] == 1) continue;
-    if (d < last) return false;
-    last = d;
-  }
-  return true;
-}
-
 // Programs read operands while they write results: nothing may lie on another. Parts may lie in their whole,
 // as then no program runs.
 uint32_t alias(regie_engine*, const regie_graph* graph, uint32_t id, uint32_t result, uint32_t operand) {
@@ -177,10 +160,7 @@ uint32_t alias(regie_engine*, const regie_graph* graph, uint32_t id, uint32_t re
     return one && !regie::sdk::part_views(regie::sdk::GraphView(graph), n).empty() ? REGIE_ALIAS_VIEW
                                                                                    : REGIE_ALIAS_NONE;
   }
-  const bool view =
-      result == 0 && operand == 0 &&
-      ((regie::sdk::sv(n.op) == "Transpose" && moves_nothing(graph, n)) || leaves_bytes(graph, n));
-  return view ? REGIE_ALIAS_VIEW : REGIE_ALIAS_NONE;
+  return result == 0 && operand == 0 && leaves_bytes(graph, n) ? REGIE_ALIAS_VIEW : REGIE_ALIAS_NONE;
 }
 
 // Tensors of a node as the graph's types say, where these are concrete.

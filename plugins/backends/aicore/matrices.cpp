@@ -9,6 +9,8 @@ namespace aicore {
 
 namespace {
 
+using regie::sdk::dims_of;
+
 // An axis, or a part of one: elements from one index to the next in memory.
 struct Digit {
   int64_t size, stride;
@@ -91,8 +93,6 @@ bool leaves(std::string_view op, const regie::sdk::Attrs& attrs, std::span<const
   return merged(moved) == merged(digits_of(to_dims, to));
 }
 
-std::span<const int64_t> dims_of(const regie_tensor& t) { return {t.dims, static_cast<size_t>(t.rank)}; }
-
 }  // namespace
 
 Matrices::Matrices(std::span<const int64_t> dims, regie_format f) {
@@ -130,7 +130,7 @@ bool leaves_bytes(const regie_graph* graph, const regie_node& n) {
   const regie_type &from = graph->values[n.operands[0]].type, &to = graph->values[n.results[0]].type;
   if (from.rank < 1 || to.rank < 1 || from.elem != to.elem) return false;
   for (const regie_type* t : {&from, &to})
-    for (regie_dim d : regie::sdk::dims_of(*t))
+    for (regie_dim d : dims_of(*t))
       if (d < 0) return false;
   const std::vector<int64_t> from_dims(from.dims, from.dims + from.rank), to_dims(to.dims, to.dims + to.rank);
   return leaves(regie::sdk::sv(n.op), regie::sdk::Attrs(n), from_dims, from.format, to_dims, to.format);
