@@ -141,7 +141,7 @@ class Compile {
   }
 
   Status compile_now() {
-    REGIE_ASSIGN(const Target target, load_target(*r_.plugins, r_.options.target));
+    REGIE_ASSIGN(const Target target, load_target(*r_.plugins, r_.options.target, r_.options.settings));
     std::vector<CacheKey> engines;
     for (const TargetEngine& e : target.engines) engines.push_back(engine_key(keys_.key, e, *r_.plugins));
     KernelStore kernels(std::move(engines), folder_, cache_.mode == CacheMode::kOn);

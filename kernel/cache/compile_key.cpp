@@ -65,7 +65,7 @@ class Builder {
   Result<CacheKey> build() {
     const CompileOptions& o = r_.options;
     REGIE_ASSIGN(pipeline_, load_pipeline(*r_.plugins, o.pipeline_name(), o.settings));
-    REGIE_ASSIGN(target_, load_target(*r_.plugins, o.target));
+    REGIE_ASSIGN(target_, load_target(*r_.plugins, o.target, o.settings));
     REGIE_TRY(add_model());
     add_options();
     key_.add("pipeline", "", pipeline_.name);

@@ -102,8 +102,10 @@ void add_compile_options(po::options_description* options) {
       "overflow", po::value<std::string>(),
       "what becomes of a request above the largest size: error (default), dynamic, or resize (images)")(
       "set", po::value<Strings>()->composing(),
-      "an option of a pass, e.g. fold-constants.budget-bytes=4096; may be repeated")(
-      "threads", po::value<std::string>(), "threads that kernels may use (default: 1)")(
+      "an option of a pass, e.g. fold-constants.budget-bytes=4096, or a parameter of the target's engine, "
+      "e.g. "
+      "aicore.operands=f16; may be repeated")("threads", po::value<std::string>(),
+                                              "threads that kernels may use (default: 1)")(
       "memory-limit", po::value<std::string>(),
       "most bytes that the arenas of all memory spaces may take together, such as 64MiB: cheap values are "
       "computed "

@@ -85,6 +85,12 @@ void print_engines(const Json& report) {
   }
 }
 
+// What engines found out about the whole model: what they decided, and for what.
+void print_findings(const Json& report) {
+  for (const Json& f : report.value("findings", Json::array()))
+    line(f["topic"].get<std::string>(), f["engine"].get<std::string>() + ": " + f["text"].get<std::string>());
+}
+
 // The plans of a model that has several; the lines above are of the greatest.
 void print_plans(const Json& report) {
   const Json& shapes = report.value("shapes", Json::object());
@@ -125,6 +131,7 @@ void summary(const char* path, const Json& report) {
   }
   print_typical(report);
   print_engines(report);
+  print_findings(report);
   print_memory(report);
   std::string tasks = count_of(report["tasks"], "task") + " on " + count_of(report["streams"], "stream") +
                       ", " + count_of(report["events"], "event");

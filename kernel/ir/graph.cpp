@@ -371,6 +371,7 @@ void Graph::kill_value(uint32_t value) {
 }
 
 void Graph::kill_node(uint32_t node) {
+  ++revision_;
   regie_node& n = nodes_[node];
   for (uint32_t r : results(node))
     if (r != REGIE_NONE) kill_value(r);

@@ -174,12 +174,17 @@ class Graph {
   // Assignments.
   void set_engines(std::vector<std::pair<std::string, regie_engine_ref>> engines);
   void set_control(uint32_t node, std::span<const uint32_t> control);
-  void set_engine(uint32_t node, uint32_t engine) { nodes_[node].engine = engine; }
+  void set_engine(uint32_t node, uint32_t engine) {
+    nodes_[node].engine = engine;
+    ++revision_;
+  }
   void set_stream(uint32_t node, uint32_t stream) { nodes_[node].stream = stream; }
   void set_space(uint32_t value, uint32_t space) { values_[value].space = space; }
   void set_alias(uint32_t value, uint32_t base, uint64_t offset);
   // Ids of nodes made or whose operands changed since the last take; for the pass manager.
   std::vector<uint32_t> take_changed();
+  // Grows with each change of nodes, operands, types, constants read and engines.
+  uint64_t revision() const { return revision_; }
   uint32_t next_value_id() const { return value_count(); }
   uint32_t next_node_id() const { return node_count(); }
   uint32_t next_region_id() const { return region_count(); }
@@ -233,6 +238,7 @@ class Graph {
   std::vector<uint8_t> changed_flag_;
   std::vector<uint32_t> changed_;
   uint32_t live_nodes_ = 0;
+  uint64_t revision_ = 1;
   mutable regie_graph view_{};
 };
 

@@ -129,6 +129,7 @@ const regie_attr* Graph::find_attr(uint32_t node, std::string_view name) const {
 }
 
 void Graph::touch(uint32_t node) {
+  ++revision_;
   if (changed_flag_[node]) return;
   changed_flag_[node] = 1;
   changed_.push_back(node);

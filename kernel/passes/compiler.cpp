@@ -11,6 +11,7 @@
 #include "model/file.h"
 #include "model/plan_set.h"
 #include "model/plan_check.h"
+#include "passes/findings.h"
 #include "passes/importer.h"
 #include "passes/pass_manager.h"
 #include "passes/portable_shapes.h"
@@ -147,6 +148,7 @@ Result<Compiled> compile_in(CompileState& state, const Pipeline& pipeline, const
   REGIE_TRY(state.bind_symbols());
   for (uint32_t i = 0; i < state.graph->region(0).arg_count; ++i)
     REGIE_TRY(state.check_size(state.graph->region(0).args[i]));
+  const FindingsCall findings(state);
   REGIE_TRY(run_pipeline(state, pipeline, {}, {"placed", "scheduled", "planned"}));
   report_progress("making the model");
   REGIE_ASSIGN(std::shared_ptr<Model> model, emit_model(state, pipeline));
@@ -213,7 +215,7 @@ Result<Compiled> compile(const std::shared_ptr<PluginHost>& plugins, const std::
   state.source = path;
   REGIE_ASSIGN(state.ops, PluginOpSet::create(plugins));
   REGIE_ASSIGN(Pipeline pipeline, load_pipeline(*plugins, options.pipeline_name(), options.settings));
-  REGIE_ASSIGN(state.target, load_target(*plugins, options.target));
+  REGIE_ASSIGN(state.target, load_target(*plugins, options.target, options.settings));
   auto compiled = compile_in(state, pipeline, path, bytes);
   if (!compiled.ok()) return named(std::move(compiled).status(), path);
   return compiled;
@@ -241,9 +243,10 @@ Result<std::string> optimise_text(const std::shared_ptr<PluginHost>& plugins, st
     with_shapes.shapes_known = true;
     GraphProperties initial;
     if (verify(*state.graph, with_shapes).ok()) initial.names.push_back("shapes-known");
-    REGIE_ASSIGN(state.target, load_target(*plugins, options.target));
+    REGIE_ASSIGN(state.target, load_target(*plugins, options.target, options.settings));
     REGIE_TRY(state.open_engines());
     REGIE_TRY(state.bind_symbols());
+    const FindingsCall findings(state);
     Status s = run_pipeline(state, pipeline, initial, {});
     if (!s.ok())
       return s.where().find(".toml") != std::string::npos || s.where().starts_with("--")

@@ -27,5 +27,7 @@ class KernelCache {
 // concrete shapes, which operands are one value, constants with their bytes, the width. Not: names, and what
 // lies around the node.
 std::string kernel_request(const CompileState& state, uint32_t node, const NodeShapes& shapes);
+// The same of the whole graph, in program order, with the engines' indices.
+std::string graph_request(const CompileState& state);
 
 }  // namespace regie

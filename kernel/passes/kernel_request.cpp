@@ -41,6 +41,18 @@ class Describe {
     }
   }
 
+  // Arguments, every node, what it gives.
+  void region(uint32_t id, Hasher& h) {
+    const regie_region& r = g_.region(id);
+    h.number(r.arg_count).number(r.result_count);
+    for (uint32_t a = 0; a < r.arg_count; ++a) value(r.args[a], h);
+    for (uint32_t n = r.first; n != REGIE_NONE; n = g_.node(n).next) {
+      h.number(g_.node(n).engine);
+      node(n, h);
+    }
+    for (uint32_t k = 0; k < r.result_count; ++k) value(r.results[k], h);
+  }
+
   void tensor(const regie_tensor& t, Hasher& h) {
     h.number(t.elem).number(static_cast<uint64_t>(t.rank));
     for (int32_t i = 0; i < t.rank; ++i) h.number(static_cast<uint64_t>(t.dims[i]));
@@ -116,6 +128,12 @@ std::string kernel_request(const CompileState& state, uint32_t node, const NodeS
       shape.data = nullptr;
       describe.tensor(shape, h);
     }
+  return h.hex();
+}
+
+std::string graph_request(const CompileState& state) {
+  Hasher h;
+  Describe(state).region(0, h);
   return h.hex();
 }
 

@@ -65,6 +65,13 @@ void write(JsonWriter& j, const PlacementRecord& p) {
   j.close();
 }
 
+void write(JsonWriter& j, const FindingRecord& f) {
+  j.open_object().member("engine", f.engine).member("topic", f.topic).member("text", f.text);
+  j.key("figures").open_object();
+  for (const auto& [name, figure] : f.figures) j.member(name, figure);
+  j.close().close();
+}
+
 void write(JsonWriter& j, const MemoryRecord& m) {
   j.open_object();
   if (m.one_stream_bound) j.member("one_stream_lower_bound_bytes", m.one_stream_bound);
@@ -219,6 +226,7 @@ std::string Ledger::to_json(bool times) const {
   if (patches_left_out) j.member("patches_left_out", patches_left_out);
   write_engines(j, engines, placements);
   write_list(j, "placements", placements);
+  if (!findings.empty()) write_list(j, "findings", findings);
   write_list(j, "memory", memory);
   uint64_t arena = 0, bound = 0, sum = 0;
   for (const MemoryRecord& m : memory) {

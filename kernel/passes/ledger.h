@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace regie {
@@ -74,6 +75,12 @@ struct RuleRecord {
   std::vector<LedgerDetail> details;
 };
 
+// What an engine found out about the whole graph (regie/c/findings.h).
+struct FindingRecord {
+  std::string engine, topic, text;
+  std::vector<std::pair<std::string, double>> figures;
+};
+
 class Ledger {
  public:
   static constexpr size_t kDetailsPerKind = 16;
@@ -86,6 +93,7 @@ class Ledger {
   std::vector<RuleRecord> rules;
   std::vector<PlacementRecord> placements;
   std::vector<EngineRecord> engines;  // of the target, in its order
+  std::vector<FindingRecord> findings;
   std::vector<MemoryRecord> memory;
   std::vector<std::string> events;  // "'conv1' -> 'copy': other device"
   // By the scheduler: of a run, and of one with one stream a device; 0: it said nothing. Events that there

@@ -128,10 +128,15 @@ Status resolve_steps(CompileState& state, const Pipeline& pipeline, Steps* steps
         choices += (choices.empty() ? " or one of: " : ", ") + name;
       return invalid_input("--set wants pass.option=value" + choices + "; not '" + key + "=" + value + "'");
     }
-    if (std::find(used.begin(), used.end(), pass) == used.end()) {
+    const bool of_engine = std::any_of(state.target.engines.begin(), state.target.engines.end(),
+                                       [&](const TargetEngine& e) { return e.name == pass; });
+    if (!of_engine && std::find(used.begin(), used.end(), pass) == used.end()) {
       std::string hint;
-      if (auto near = nearest_name(pass, used)) hint = "; did you mean '" + *near + "'?";
-      return invalid_input("pipeline '" + pipeline.name + "' has no pass '" + pass + "'" + hint,
+      std::vector<std::string> known = used;
+      for (const TargetEngine& e : state.target.engines) known.push_back(e.name);
+      if (auto near = nearest_name(pass, known)) hint = "; did you mean '" + *near + "'?";
+      return invalid_input("pipeline '" + pipeline.name + "' has no pass '" + pass + "', and target '" +
+                               state.target.name + "' no engine of that name" + hint,
                            "--set " + key);
     }
   }

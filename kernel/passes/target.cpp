@@ -18,6 +18,14 @@ Result<Params> read_params(const TomlTable& table, std::string_view key) {
   return params;
 }
 
+void set(Params* params, const std::string& key, const std::string& value) {
+  auto it = std::find_if(params->begin(), params->end(), [&](const auto& p) { return p.first == key; });
+  if (it == params->end())
+    params->emplace_back(key, value);
+  else
+    it->second = value;
+}
+
 Result<uint32_t> device_index(const Target& target, const std::string& name, const std::string& where) {
   std::vector<std::string> names;
   for (uint32_t i = 0; i < target.devices.size(); ++i) {
@@ -55,13 +63,7 @@ Status read_engine(const TomlTable& t, Target* target) {
   REGIE_ASSIGN(e.device, device_index(*target, device, t.where()));
   REGIE_ASSIGN(Params own, read_params(t, "params"));
   e.params = target->devices[e.device].params;
-  for (auto& [key, value] : own) {
-    auto it = std::find_if(e.params.begin(), e.params.end(), [&](const auto& p) { return p.first == key; });
-    if (it == e.params.end())
-      e.params.emplace_back(key, value);
-    else
-      it->second = value;
-  }
+  for (auto& [key, value] : own) set(&e.params, key, value);
   for (const TargetEngine& other : target->engines)
     if (other.name == e.name) return invalid_input("engine '" + e.name + "' is there twice", t.where());
   target->engines.push_back(std::move(e));
@@ -76,7 +78,7 @@ uint32_t Target::device_of(uint32_t space) const {
   return host_device;
 }
 
-Result<Target> load_target(const PluginHost& host, std::string_view name_or_path) {
+Result<Target> load_target(const PluginHost& host, std::string_view name_or_path, const Params& settings) {
   Target target;
   REGIE_ASSIGN(target.path, host.find_config("targets", name_or_path));
   REGIE_ASSIGN(TomlTable doc, TomlTable::parse_file(target.path));
@@ -86,6 +88,10 @@ Result<Target> load_target(const PluginHost& host, std::string_view name_or_path
   REGIE_TRY(for_each_table(doc, "device", [&](const TomlTable& t) { return read_device(t, &target); }));
   REGIE_TRY(for_each_table(doc, "engine", [&](const TomlTable& t) { return read_engine(t, &target); }));
   if (target.devices.empty()) return invalid_input("the target has no [[device]]", target.path);
+  for (const auto& [name, value] : settings)
+    for (TargetEngine& e : target.engines)
+      if (name.size() > e.name.size() + 1 && name.starts_with(e.name) && name[e.name.size()] == '.')
+        set(&e.params, name.substr(e.name.size() + 1), value);
   REGIE_ASSIGN(TomlValue host_value, doc.require("host"));
   REGIE_ASSIGN(TomlTable host_table, host_value.as_table());
   REGIE_ASSIGN(std::string host_name, require_string(host_table, "device"));

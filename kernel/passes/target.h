@@ -40,6 +40,8 @@ struct Target {
   uint32_t device_of(uint32_t space) const;
 };
 
-Result<Target> load_target(const PluginHost& host, std::string_view name_or_path);
+// `settings`: those of an engine of the target, {"aicore.operands", "f16"}, are in the place of what it says.
+Result<Target> load_target(const PluginHost& host, std::string_view name_or_path,
+                           const Params& settings = {});
 
 }  // namespace regie

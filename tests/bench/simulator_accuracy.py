@@ -55,7 +55,7 @@ class Predictor:
 
     def profile(self, model, target, *options):
         command = [self.regie, "profile", model, "--target", str(self.target_file(target)), "--runs", "1", "--warm-ups", "1",
-                   "--json", "--device-set", "npu.numerics=off", *options]
+                   "--json", "--device-set", "npu.numerics=off", "--set", "aicore.operands=f16", *options]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             sys.exit(f"{' '.join(command)}\n{done.stderr}")

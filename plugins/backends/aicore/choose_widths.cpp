@@ -1,5 +1,3 @@
-// Which values lie as f32: the search of trial.h.
-//
 // Candidates in program order are parted into a few groups. What the roundings of one group do to each result
 // is tried with everything else exact; shares add up as squares, as roundings do not know of each other.
 // Groups whose roundings cost least to keep away are wide, as few as the bound asks for; of these each is
@@ -10,13 +8,15 @@
 #include <map>
 #include <utility>
 
+#include "choose_widths.h"
 #include "trial.h"
 
 namespace aicore {
 
 namespace {
 
-constexpr double kMostSearchNs = 5e9;  // of all trials, by their predicted time
+// Of all trials, by their predicted time: of looking at kinds of inputs, and of a search with one of them.
+constexpr double kMostLookNs = 8e9, kMostSearchNs = 5e9;
 constexpr size_t kFirstGroups = 8;
 
 double worst(const std::vector<double>& errors) {
@@ -33,21 +33,37 @@ struct Candidate {
 
 class Search {
  public:
-  Search(Trial& trial, double bound, Widths& widths, std::vector<Candidate> candidates)
-      : trial_(trial), bound_(bound), widths_(widths), candidates_(std::move(candidates)) {}
+  // Leaves in `shares`, by class of values, squares of what roundings do to the result that they disturb
+  // most.
+  Search(Trial& trial, double bound, Widths& widths, std::vector<Candidate> candidates,
+         std::vector<double>& shares)
+      : trial_(trial),
+        bound_(bound),
+        widths_(widths),
+        candidates_(std::move(candidates)),
+        shares_(shares),
+        began_ns_(trial.spent_ns()) {}
 
   // The estimated error of what it leaves in the widths.
   double run() {
     set_all(true);
     floor_ = trial_.errors(widths_);
-    if (candidates_.empty() || worst(floor_) > bound_) return worst(floor_);
+    if (candidates_.empty()) return worst(floor_);
+    // Roundings that nothing keeps away are left some room beside them.
+    for (double e : floor_) squares_.push_back(std::max(bound_ * bound_, 1.5 * e * e));
     const size_t n = candidates_.size(), count = std::min(n, kFirstGroups);
     for (size_t g = 0; g < count; ++g) add(n * g / count, n * (g + 1) / count);
     for (bool parted = true; parted;) {
       decide();
       parted = part();
     }
-    return held();
+    const double error = held();
+    for (const Group& g : groups_)
+      for (size_t i = g.begin; i < g.end; ++i) {
+        double& share = shares_[widths_.class_of(candidates_[i].value)];
+        share = std::max(share, g.most);
+      }
+    return error;
   }
 
  private:
@@ -64,6 +80,18 @@ class Search {
   void set(size_t i, bool wide) {
     wide ? widths_.widen(candidates_[i].value) : widths_.narrow(candidates_[i].value);
   }
+
+  // The result that is most too far off.
+  size_t furthest(const std::vector<double>& errors) const {
+    const auto excess = [&](size_t t) {
+      return std::isfinite(squares_[t]) ? errors[t] * errors[t] / squares_[t] : 0;
+    };
+    size_t most = 0;
+    for (size_t t = 0; t < errors.size(); ++t)
+      if (excess(t) > excess(most)) most = t;
+    return most;
+  }
+  double spent_ns() const { return trial_.spent_ns() - began_ns_; }
 
   void add(size_t begin, size_t end) {
     Group g{begin, end, {}};
@@ -108,8 +136,7 @@ class Search {
     double paid = 0;
     for (Group* g : order) {
       g->wide = false;
-      for (size_t t = 0; t < all.size() && !g->wide; ++t)
-        g->wide = !(all[t] + g->squares[t] <= bound_ * bound_);
+      for (size_t t = 0; t < all.size() && !g->wide; ++t) g->wide = !(all[t] + g->squares[t] <= squares_[t]);
       if (g->wide)
         paid += g->price + 1;
       else
@@ -124,7 +151,7 @@ class Search {
     std::swap(old, groups_);
     bool parted = false;
     for (Group& g : old) {
-      if (!g.wide || g.end - g.begin < 2 || trial_.spent_ns() > kMostSearchNs) {
+      if (!g.wide || g.end - g.begin < 2 || spent_ns() > kMostSearchNs) {
         groups_.push_back(std::move(g));
         continue;
       }
@@ -143,17 +170,17 @@ class Search {
       for (const Group& g : groups_)
         for (size_t i = g.begin; i < g.end; ++i) set(i, g.wide);
       const std::vector<double> errors = trial_.errors(widths_);
-      const auto t = static_cast<size_t>(std::max_element(errors.begin(), errors.end()) - errors.begin());
+      const size_t t = furthest(errors);
       std::vector<Group*> narrow;
       for (Group& g : groups_)
         if (!g.wide) narrow.push_back(&g);
-      if (narrow.empty()) return errors[t];
-      if (errors[t] <= bound_) return filled(errors);
+      if (narrow.empty()) return worst(errors);
+      if (errors[t] * errors[t] <= squares_[t]) return filled(errors);
       auto blame = [&](const Group* g) { return g->squares[t] / (g->price + 1000); };
       std::stable_sort(narrow.begin(), narrow.end(),
                        [&](const Group* a, const Group* b) { return blame(a) > blame(b); });
-      double excess = errors[t] * errors[t] - bound_ * bound_;
-      const size_t least = trial_.spent_ns() > 2 * kMostSearchNs ? (narrow.size() + 1) / 2 : 1;
+      double excess = errors[t] * errors[t] - squares_[t];
+      const size_t least = spent_ns() > 2 * kMostSearchNs ? (narrow.size() + 1) / 2 : 1;
       for (size_t i = 0; i < narrow.size() && (i < least || excess > 0); ++i) {
         narrow[i]->wide = true;
         excess -= narrow[i]->squares[t];
@@ -172,16 +199,17 @@ class Search {
     for (size_t t = 0; t < all.size(); ++t) all[t] = errors[t] * errors[t];
     for (Group* g : wide) {
       bool fits = true;
-      for (size_t t = 0; t < all.size() && fits; ++t) fits = all[t] + g->squares[t] <= bound_ * bound_;
+      for (size_t t = 0; t < all.size() && fits; ++t) fits = all[t] + g->squares[t] <= squares_[t];
       if (!fits) continue;
       for (size_t t = 0; t < all.size(); ++t) all[t] += g->squares[t];
       again.push_back(g);
     }
-    while (!again.empty() && trial_.spent_ns() < 2 * kMostSearchNs) {
+    while (!again.empty() && spent_ns() < 2 * kMostSearchNs) {
       for (Group* g : again)
         for (size_t i = g->begin; i < g->end; ++i) set(i, false);
-      const double e = worst(trial_.errors(widths_));
-      if (e <= bound_) return e;
+      const std::vector<double> e = trial_.errors(widths_);
+      const size_t t = furthest(e);
+      if (e[t] * e[t] <= squares_[t]) return worst(e);
       for (Group* g : again)
         for (size_t i = g->begin; i < g->end; ++i) set(i, true);
       again.resize(again.size() / 2);
@@ -193,14 +221,18 @@ class Search {
   double bound_;
   Widths& widths_;
   std::vector<Candidate> candidates_;
-  std::vector<double> floor_;  // errors with all of them wide
+  std::vector<double> floor_;    // errors with all of them wide
+  std::vector<double> squares_;  // of the most that is allowed, by result
+  std::vector<double>& shares_;
+  double began_ns_;
   std::vector<Group> groups_;
 };
 
 }  // namespace
 
 WidthChoice choose_widths(const regie_host* host, const regie_graph* graph, uint32_t engine, double bound,
-                          const std::function<double(const Widths::Reader&)>& price, Widths& widths) {
+                          bool all_rounded, const std::function<double(const Widths::Reader&)>& price,
+                          Widths& widths) {
   WidthChoice choice;
   for (const Widths::Reader& r : widths.readers()) choice.products += r.product;
   if (!choice.products) return choice;
@@ -212,15 +244,43 @@ WidthChoice choose_widths(const regie_host* host, const regie_graph* graph, uint
     if (fresh) candidates.push_back({r.value});
     candidates[at->second].price += price(r);
   }
+  std::vector<double> shares(graph->value_count);
   try {
-    Trial trial(host, graph, engine, widths);
-    choice.all_halves = choice.chosen = worst(trial.errors(widths));
-    if (choice.chosen > bound) choice.chosen = Search(trial, bound, widths, candidates).run();
+    Trial trial(host, graph, engine, widths, all_rounded);
+    std::vector<std::pair<double, TrialInputs>> kinds;
+    for (TrialInputs kind : kTrialInputs) {
+      // Of a graph that takes seconds a run, those that tell most.
+      if (!kinds.empty() && trial.spent_ns() > kMostLookNs) break;
+      trial.use(kind);
+      kinds.emplace_back(worst(trial.errors(widths)), kind);
+    }
+    TrialInputs in_use = kinds.back().second;
+    // What the worst kind asks for is there for the others already.
+    std::stable_sort(kinds.begin(), kinds.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    choice.all_halves = kinds.front().first;
+    choice.inputs = name_of(kinds.front().second);
+    for (auto [error, kind] : kinds) {
+      if (error > bound) {
+        if (in_use != kind) trial.use(kind);
+        in_use = kind;
+        std::erase_if(candidates, [&](const Candidate& c) { return widths.wide(c.value); });
+        error = worst(trial.errors(widths));
+        if (error > bound) error = Search(trial, bound, widths, candidates, shares).run();
+      }
+      if (choice.chosen_inputs.empty() || error > choice.chosen) {
+        choice.chosen = error;
+        choice.chosen_inputs = name_of(kind);
+      }
+    }
   } catch (const std::exception& e) {  // oneDNN's as well
     choice.why_not = e.what();
     for (const Candidate& c : candidates) widths.widen(c.value);
   }
-  for (const Widths::Reader& r : widths.readers()) choice.two_halves += r.product && widths.wide(r.value);
+  for (const Widths::Reader& r : widths.readers()) {
+    choice.two_halves += r.product && widths.wide(r.value);
+    choice.share.push_back(std::sqrt(shares[widths.class_of(r.value)]));
+  }
   return choice;
 }
 

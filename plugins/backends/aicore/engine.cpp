@@ -1,12 +1,12 @@
 // The engine `aicore`: answers for nodes with the reason, and compiles them to tile programs.
 #include <algorithm>
-#include <cstdio>
+#include <cmath>
 #include <cstdlib>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 
+#include "find_widths.h"
 #include "hand_written.h"
 #include "lower.h"
 #include "matrices.h"
@@ -18,7 +18,6 @@
 #include "regie/tile/codec.h"
 #include "regie_digests.h"
 #include "tables.h"
-#include "trial.h"
 #include "wishes.h"
 
 using regie::sdk::Failure;
@@ -33,7 +32,7 @@ struct regie_engine {
     auto demand = [](bool holds, const char* words) {
       if (!holds) throw Failure(REGIE_INVALID_INPUT, "aicore: " + std::string(words));
     };
-    demand(operands_as == Operands::kChosen || listed.empty(),
+    demand(operands_as == Operands::kChosen || width_settings.listed.empty(),
            "parameter 'two_halves' is for operands = \"auto\": the other settings leave nothing to choose");
     if (operands_as != Operands::kTwoHalves) return;
     demand(!rounding_given || rounding == aicore::Rounding::kNothing,
@@ -53,14 +52,14 @@ struct regie_engine {
       return true;
     }
     if (key == kOwnKeys[2]) {
-      listed = aicore::listed_names(text);
+      width_settings.listed = aicore::listed_names(text);
       return true;
     }
     if (key == kOwnKeys[3]) {
       const std::string number(text);
       char* end = nullptr;
-      accuracy = std::strtod(number.c_str(), &end);
-      if (number.empty() || *end || !(accuracy > 0 && accuracy < 1))
+      width_settings.accuracy = std::strtod(number.c_str(), &end);
+      if (number.empty() || *end || !(width_settings.accuracy > 0 && width_settings.accuracy < 1))
         throw Failure(REGIE_INVALID_INPUT,
                       "aicore: parameter 'accuracy' is between 0 and 1, not '" + number + "'");
       return true;
@@ -88,23 +87,18 @@ struct regie_engine {
   // Before `chip`, which reads them.
   aicore::Rounding rounding = aicore::Rounding::kShared;
   bool rounding_given = false;
-  Operands operands_as = Operands::kHalves;
-  double accuracy = 5e-3;
-  std::vector<std::string> listed;  // nodes and operators whose operands are two halves in any case
+  Operands operands_as = Operands::kChosen;
+  aicore::WidthSettings width_settings;
   aicore::Chip chip;
   aicore::PlanCache plans;
   aicore::Verdicts verdicts;
-  std::optional<aicore::Widths> widths;  // of the graph that formats were asked for last
-  std::tuple<const regie_graph*, uint32_t, uint32_t> widths_of;
+  aicore::WidthFinder widths;
   std::vector<regie_tensor> operands, results;  // of the request at hand, as they lie
   std::string reason;                           // of the last answer
 };
 
 namespace aicore {
 namespace {
-
-// Other inputs than those of a trial come out a little worse.
-constexpr double kShareOfAccuracy = 0.7;
 
 Request request_of(regie_engine& e, const regie_graph* graph, uint32_t node,
                    const regie_engine_shapes& shapes) {
@@ -132,6 +126,23 @@ regie_status create(uint32_t, const regie_host* host, const regie_config* params
 }
 void destroy(regie_engine* engine) { delete engine; }
 
+// Predicted with operands of one half; no end of time where there is no such program.
+double ns_of_halves(regie_engine& e, const regie_graph* graph, uint32_t node,
+                    const regie_engine_shapes& shapes) {
+  if (!is_product(regie::sdk::sv(graph->nodes[node].op)) && !is_window(regie::sdk::sv(graph->nodes[node].op)))
+    return INFINITY;
+  Chip halves = e.chip;
+  halves.two_halves = false;
+  const Request r = request_of(e, graph, node, shapes);
+  try {
+    return halves.ns(lower({halves, r.plans, r.graph, r.node, r.op, r.attrs, r.operands, r.results,
+                            r.operand_formats, r.result_formats})
+                         .cycles);
+  } catch (const Failure&) {
+    return INFINITY;
+  }
+}
+
 regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const regie_engine_shapes* shapes,
                  regie_answer* answer) {
   return regie::sdk::guard(e->host, [&] {
@@ -142,6 +153,9 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
       // A Reshape's result lies on its operand, as on all engines of the device.
       const bool shares = regie::sdk::sv(graph->nodes[node].op) == "Reshape";
       answer->cost_ns = shares ? 0 : e->chip.ns(c.lowered.cycles);
+      // Most operands that are chosen for are one half in the end, and nothing is known yet.
+      if (!shares && e->operands_as == regie_engine::Operands::kChosen && !e->widths.asked())
+        answer->cost_ns = std::min(answer->cost_ns, ns_of_halves(*e, graph, node, *shapes));
       e->reason = std::move(c.reason);
     } catch (const Failure& f) {
       if (f.code != REGIE_UNSUPPORTED) throw;
@@ -217,42 +231,12 @@ double price_of_width(regie_engine& e, const regie_graph* graph, uint32_t node) 
   }
 }
 
-// Where there is a choice: which values lie as f32. Found once for a graph, when formats are asked for first.
+// Where there is a choice: which values lie as f32.
 const Widths* widths_for(regie_engine& e, const regie_graph* graph, uint32_t engine) {
   if (e.operands_as != regie_engine::Operands::kChosen) return nullptr;
-  if (e.widths && e.widths_of == std::tuple(graph, graph->node_count, graph->value_count)) return &*e.widths;
-  e.widths.emplace(graph, engine);
-  e.widths_of = {graph, graph->node_count, graph->value_count};
-  for (const std::string& name : e.listed) {
-    bool found = false;
-    for (const Widths::Reader& r : e.widths->readers()) {
-      if (!is_listed(graph, graph->nodes[r.node], {name})) continue;
-      e.widths->widen(r.value);
-      found = true;
-    }
-    // A target serves many models, of which not all have the node.
-    if (!found)
-      e.host->log(REGIE_LOG_WARNING, regie::sdk::lit("aicore"),
-                  regie::sdk::str("'two_halves' names '" + name +
-                                  "', and no product of the graph with constants comes from it"));
-  }
-  const WidthChoice c = choose_widths(
-      e.host, graph, engine, e.accuracy * kShareOfAccuracy,
-      [&](const Widths::Reader& r) { return price_of_width(e, graph, r.node); }, *e.widths);
-  if (!c.products) return &*e.widths;
-  char words[400];
-  if (c.why_not.empty())
-    std::snprintf(
-        words, sizeof words,
-        "operands: %zu of %zu products as two halves for %.2g (estimated: %.1e; all as halves: %.1e)",
-        c.two_halves, c.products, e.accuracy, c.chosen, c.all_halves);
-  else
-    std::snprintf(words, sizeof words,
-                  "operands: all %zu products as two halves: the graph cannot be tried on this computer (%s)",
-                  c.products, c.why_not.c_str());
-  e.host->log(c.why_not.empty() && c.chosen <= e.accuracy ? REGIE_LOG_INFO : REGIE_LOG_WARNING,
-              regie::sdk::lit("aicore"), regie::sdk::str(words));
-  return &*e.widths;
+  e.width_settings.all_rounded = e.rounding == Rounding::kAll;
+  return &e.widths.of(e.host, graph, engine, e.width_settings,
+                      [&](const Widths::Reader& r) { return price_of_width(e, graph, r.node); });
 }
 
 uint32_t formats(regie_engine* e, const regie_graph* graph, uint32_t node, const regie_engine_shapes* shapes,

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "half.h"
 #include "lower.h"
 #include "regie/graph_view.hpp"
 #include "regie/operator_work.hpp"
+#include "widths.h"
 
 // <omp.h> is not always there for clang.
 extern "C" int omp_get_max_threads(void);
@@ -23,30 +25,55 @@ using regie::sdk::sv;
 
 // What this computer is counted with: a product by oneDNN, plain code, bytes.
 constexpr double kProductFlops = 50, kPlainFlops = 0.5, kBytes = 2;
-constexpr double kMostNs = 4e9, kMostBytes = 1.5e9;
-
-// The same numbers everywhere: no library's generator.
-class Random {
- public:
-  uint64_t next() {
-    state_ += 0x9e3779b97f4a7c15ull;
-    uint64_t z = state_;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-    return z ^ z >> 31;
-  }
-  // Mean 0, variance 1: the sum of twelve that are even.
-  float normal() {
-    double sum = -6;
-    for (int i = 0; i < 12; ++i) sum += static_cast<double>(next() >> 11) * 0x1p-53;
-    return static_cast<float>(sum);
-  }
-
- private:
-  uint64_t state_ = 7;
-};
+constexpr float kLeastSmall = 1e-6f;
+constexpr double kMostNs = 6e9, kFewNs = 2e8, kMostBytes = 3e9;
 
 float rounded(float x) { return from_half(to_half(x)); }
+
+double predicted(const regie_node& n, const std::vector<regie_tensor>& operands,
+                 const std::vector<regie_tensor>& results, bool product) {
+  const regie::sdk::OperatorWork work = regie::sdk::operator_work(
+      sv(n.op), n.attrs, n.attr_count, operands.data(), n.operand_count, results.data(), n.result_count);
+  return work.flops / (product ? kProductFlops : kPlainFlops) + work.bytes() / kBytes;
+}
+
+// Does its result end in an exponential, of which only what is large counts in a norm?
+bool is_exponential(const regie_graph& g, const regie_node& n) {
+  const auto is = [](std::string_view op) { return op == "Sigmoid" || op == "Softmax" || op == "Exp"; };
+  const std::string_view op = sv(n.op);
+  if (op != "regie.Pointwise" || !n.region_count)
+    return is(op) || is(regie::sdk::Attrs(n).text("activation", ""));
+  const regie_region& body = g.regions[n.regions[0]];
+  if (body.result_count == 0) return false;
+  const regie_value& last = g.values[body.results[0]];
+  return last.kind == REGIE_VALUE_RESULT && is(sv(g.nodes[last.owner].op));
+}
+
+// Relative, in the Euclidean norm.
+double error_of(const float* want, const float* got, size_t count) {
+  double norm = 0, off = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (!std::isfinite(want[i])) continue;
+    const double w = want[i], d = static_cast<double>(got[i]) - w;
+    norm += w * w;
+    off += d * d;
+  }
+  return std::isnan(off) ? INFINITY : off == 0 ? 0 : std::sqrt(off / norm);
+}
+
+// Of what a sigmoid or a soft-max leaves small, each by itself: how far its argument is off. Inputs for which
+// such elements are the large ones are as far off in the norm.
+double error_of_small(const float* want, const float* got, size_t count) {
+  double off = 0;
+  size_t small = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (!(want[i] > kLeastSmall && want[i] < 0.5f)) continue;
+    const double d = static_cast<double>(got[i]) / want[i] - 1;
+    off += d * d;
+    ++small;
+  }
+  return std::isnan(off) ? INFINITY : small ? std::sqrt(off / static_cast<double>(small)) : 0;
+}
 
 // One thread: how sums are parted must not depend on how many there are.
 class OneThread {
@@ -65,25 +92,54 @@ struct Trial::Step {
   std::unique_ptr<TrialProduct> product;
   std::optional<regie::sdk::ReferenceKernel> kernel;
   std::vector<size_t> rounds;  // operands that it rounds for itself
+  bool copies = false;         // its result is its operand's bytes
+  bool exponential = false;    // its result is an exponential of something
   double ns = 0;               // predicted
 };
 
 Trial::~Trial() = default;
 
-Trial::Trial(const regie_host* host, const regie_graph* graph, uint32_t engine, const Widths& widths)
+Trial::Trial(const regie_host* host, const regie_graph* graph, uint32_t engine, const Widths& widths,
+             bool all_rounded)
     : catcher_(host),
       graph_(graph),
       classes_(widths),
       engine_(engine),
+      all_rounded_(all_rounded),
       rounded_(graph->value_count),
       exact_(graph->value_count),
       near_(graph->value_count),
       differs_(graph->value_count) {
   const OneThread one;
-  draw_inputs();
+  if (work_of_all() > kFewNs)
+    if (auto batch = one_of_batch(*graph)) one_ = std::move(*batch);
   const regie_region& top = graph->regions[0];
+  for (uint32_t i = 0; i < top.arg_count; ++i) exact_[top.args[i]] = tensor_of(top.args[i]);
   for (uint32_t id = top.first; id != REGIE_NONE; id = graph->nodes[id].next) add_step(graph->nodes[id]);
-  for (Step& s : steps_) compute(s, true);
+}
+
+// Predicted, of a run as the graph is.
+double Trial::work_of_all() const {
+  double ns = 0;
+  const regie_region& top = graph_->regions[0];
+  for (uint32_t id = top.first; id != REGIE_NONE; id = graph_->nodes[id].next) {
+    const regie_node& n = graph_->nodes[id];
+    std::vector<regie_tensor> operands, results;
+    auto add = [&](uint32_t v, std::vector<regie_tensor>& to) {
+      regie_tensor t{};
+      if (v != REGIE_NONE) {
+        const regie_type& type = graph_->values[v].type;
+        t.elem = type.elem;
+        t.rank = std::max(type.rank, 0);
+        t.dims = type.dims;
+      }
+      to.push_back(t);
+    };
+    for (uint32_t v : operands_of(n)) add(v, operands);
+    for (uint32_t v : results_of(n)) add(v, results);
+    ns += predicted(n, operands, results, is_product(sv(n.op)) || sv(n.op) == "regie.Attention");
+  }
+  return ns;
 }
 
 Trial::Tensor Trial::tensor_of(uint32_t value) const {
@@ -91,10 +147,12 @@ Trial::Tensor Trial::tensor_of(uint32_t value) const {
   if (v.type.container != REGIE_TENSOR || v.type.rank < 0 || v.type.elem == REGIE_STRING)
     refuse("a value is not a tensor of numbers of known rank");
   Tensor t;
-  for (regie_dim d : regie::sdk::dims_of(v.type)) {
+  if (!one_.dims.empty())
+    t.dims = one_.dims[value];
+  else
+    t.dims.assign(v.type.dims, v.type.dims + v.type.rank);
+  for (int64_t d : t.dims)
     if (d < 0) refuse("a shape is not known");
-    t.dims.push_back(d);
-  }
   t.view.elem = v.type.elem;
   t.view.rank = v.type.rank;
   t.view.dims = t.dims.data();
@@ -104,52 +162,13 @@ Trial::Tensor Trial::tensor_of(uint32_t value) const {
   return t;
 }
 
-void Trial::draw_inputs() {
+void Trial::use(TrialInputs kind) {
+  const OneThread one;
   const regie_region& top = graph_->regions[0];
-  Random random;
-  for (uint32_t i = 0; i < top.arg_count; ++i) {
-    const uint32_t id = top.args[i];
-    const regie_value& v = graph_->values[id];
-    Tensor& t = exact_[id] = tensor_of(id);
-    const auto n = static_cast<int64_t>(regie::sdk::count_of(t.view));
-    char* to = t.bytes.get();
-    // Numbers that pick from a table are rows of it; others are a mask's.
-    int64_t rows = 2;
-    for (uint32_t u = 0; u < v.use_count; ++u)
-      if (!(v.uses[u].node & REGIE_USE_REGION) && v.uses[u].operand == 1) {
-        const regie_node& n = graph_->nodes[v.uses[u].node];
-        const regie_type& table = graph_->values[n.operands[0]].type;
-        const int64_t axis = regie::sdk::Attrs(n).integer("axis", 0);
-        if (sv(n.op) == "Gather" && axis >= 0 && axis < table.rank && table.dims[axis] > 0)
-          rows = table.dims[axis];
-      }
-    for (int64_t k = 0; k < n; ++k) {
-      const auto whole = static_cast<int64_t>(random.next() % static_cast<uint64_t>(rows));
-      switch (t.view.elem) {
-        case REGIE_F32:
-          reinterpret_cast<float*>(to)[k] = random.normal();
-          break;
-        case REGIE_F16:
-          reinterpret_cast<uint16_t*>(to)[k] = to_half(random.normal());
-          break;
-        case REGIE_I64:
-          reinterpret_cast<int64_t*>(to)[k] = whole;
-          break;
-        case REGIE_I32:
-          reinterpret_cast<int32_t*>(to)[k] = static_cast<int32_t>(whole);
-          break;
-        case REGIE_BOOL:
-          to[k] = static_cast<char>(random.next() & 1);
-          break;
-        case REGIE_I8:
-        case REGIE_U8:
-          to[k] = static_cast<char>(random.next());
-          break;
-        default:
-          refuse("an input's type is one that it has no numbers for");
-      }
-    }
-  }
+  for (uint32_t i = 0; i < top.arg_count; ++i)
+    if (!draw_input(*graph_, i, kind, exact_[top.args[i]].view))
+      refuse("an input's type is one that it has no numbers for");
+  for (Step& s : steps_) compute(s, true);
 }
 
 void Trial::add_step(const regie_node& n) {
@@ -184,12 +203,12 @@ void Trial::add_step(const regie_node& n) {
   const std::string_view op = sv(n.op);
   const bool here = n.engine == engine_;
   if (!n.region_count && !results.empty()) step.product = trial_product(n, operands, results[0]);
-  const regie::sdk::OperatorWork work = regie::sdk::operator_work(
-      op, n.attrs, n.attr_count, operands.data(), n.operand_count, results.data(), n.result_count);
-  step.ns = work.flops / (step.product ? kProductFlops : kPlainFlops) + work.bytes() / kBytes;
+  step.copies = !one_.copied.empty() && one_.copied[n.id];
+  step.ns = predicted(n, operands, results, step.product != nullptr);
   run_ns_ += step.ns;
   if (run_ns_ > kMostNs) refuse("running it takes too long");
-  if (!step.product) {
+  step.exponential = is_exponential(*graph_, n);
+  if (!step.product && !step.copies) {
     const auto kernel = regie::sdk::find_reference(catcher_, op);
     if (!kernel) refuse("there is no reference kernel for " + std::string(op));
     step.kernel.emplace(catcher_, *kernel, op, std::vector<regie_attr>(n.attrs, n.attrs + n.attr_count),
@@ -214,6 +233,9 @@ void Trial::add_step(const regie_node& n) {
   if (here && op == "regie.Attention")
     for (size_t i : {0u, 1u, 2u})
       if (computed(i)) step.rounds.push_back(i);
+  if (here && all_rounded_)
+    for (uint32_t v : results_of(n))
+      if (v != REGIE_NONE && exact_[v].view.elem == REGIE_F32) rounded_[classes_.class_of(v)] = true;
   steps_.push_back(std::move(step));
 }
 
@@ -254,6 +276,10 @@ void Trial::compute(Step& step, bool exact) {
     step.product->run(operands, static_cast<float*>(const_cast<void*>(results[0].data)));
     return;
   }
+  if (step.copies) {
+    std::memcpy(results[0].data, operands[0]->data, results[0].bytes);
+    return;
+  }
   std::string words;
   auto* scratch = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(scratch_.data()) + 63) / 64 * 64);
   if (step.kernel->run(catcher_, kept.data(), results.data(), scratch, &words) != REGIE_OK) refuse(words);
@@ -290,20 +316,11 @@ std::vector<double> Trial::errors(const Widths& widths) {
       if (v == REGIE_NONE) continue;
       round(v);
       if (graph_->values[v].type.elem != REGIE_F32) continue;
-      double norm = 0, off = 0;
-      if (differs_[v]) {
-        const auto* want = reinterpret_cast<const float*>(exact_[v].bytes.get());
-        const auto* got = reinterpret_cast<const float*>(near_[v].bytes.get());
-        const auto count = static_cast<int64_t>(regie::sdk::count_of(exact_[v].view));
-        for (int64_t i = 0; i < count; ++i) {
-          if (!std::isfinite(want[i])) continue;
-          const double w = want[i], d = static_cast<double>(got[i]) - w;
-          norm += w * w;
-          off += d * d;
-        }
-        if (std::isnan(off)) off = INFINITY;
-      }
-      errors.push_back(off == 0 ? 0 : std::sqrt(off / norm));
+      const auto count = static_cast<size_t>(regie::sdk::count_of(exact_[v].view));
+      const auto* want = reinterpret_cast<const float*>(exact_[v].bytes.get());
+      const auto* got = reinterpret_cast<const float*>(near_[v].bytes.get());
+      errors.push_back(differs_[v] ? error_of(want, got, count) : 0);
+      if (s.exponential) errors.push_back(differs_[v] ? error_of_small(want, got, count) : 0);
     }
   }
   return errors;

@@ -14,6 +14,8 @@
 
 #include "regie/plugin.hpp"
 #include "regie/reference_kernel.hpp"
+#include "trial_batch.h"
+#include "trial_inputs.h"
 #include "trial_product.h"
 #include "widths.h"
 
@@ -21,13 +23,19 @@ namespace aicore {
 
 class Trial {
  public:
-  // Throws UNSUPPORTED with the reason where the graph cannot be run here, or not within reasonable time.
-  Trial(const regie_host* host, const regie_graph* graph, uint32_t engine, const Widths& widths);
+  // Throws UNSUPPORTED with the reason where the graph cannot be run here, or not within reasonable time. Of
+  // a large batch only one is tried, where that is possible (trial_batch.h). `all_rounded`: whatever is
+  // computed there lies as halves, not only what is rounded anyway.
+  Trial(const regie_host* host, const regie_graph* graph, uint32_t engine, const Widths& widths,
+        bool all_rounded);
   ~Trial();
   Trial(const Trial&) = delete;
 
+  // Inputs of this kind from now on.
+  void use(TrialInputs kind);
   // Relative errors in the Euclidean norm, of all results in program order, when every value that this engine
-  // rounds, and that is not wide, lies as halves.
+  // rounds, and that is not wide, lies as halves. Of a sigmoid or a soft-max a second one follows: that of
+  // its small elements, each by itself.
   std::vector<double> errors(const Widths& widths);
   // Predicted time of all that was computed so far: a measure of work, the same on every computer.
   double spent_ns() const { return spent_ns_; }
@@ -40,7 +48,7 @@ class Trial {
     std::unique_ptr<char[]> bytes;
   };
 
-  void draw_inputs();
+  double work_of_all() const;
   void add_step(const regie_node& n);
   void compute(Step& step, bool exact);
   const regie_tensor* at(uint32_t value, bool exact) const;
@@ -50,6 +58,8 @@ class Trial {
   const regie_graph* graph_;
   const Widths& classes_;
   uint32_t engine_;
+  bool all_rounded_;
+  OneOfBatch one_;             // empty: the graph is tried as it is
   std::vector<bool> rounded_;  // by class of values
   std::vector<Step> steps_;
   std::vector<Tensor> exact_, near_;  // by value; near_ only where it differs
@@ -58,18 +68,5 @@ class Trial {
   std::vector<std::vector<float>> copies_;  // of operands that a step rounds for itself
   double run_ns_ = 0, spent_ns_ = 0, bytes_ = 0;
 };
-
-// What was found.
-struct WidthChoice {
-  size_t products = 0, two_halves = 0;
-  double all_halves = 0, chosen = 0;  // worst errors that were estimated
-  std::string why_not;                // the graph was not run: all are two halves
-};
-
-// Widens as few values as it can find, and the cheapest, such that no result is estimated to be further off
-// than `bound`. `price`: what it costs that a reader's operand lies as f32. What `widths` has as
-// wide already stays so.
-WidthChoice choose_widths(const regie_host* host, const regie_graph* graph, uint32_t engine, double bound,
-                          const std::function<double(const Widths::Reader&)>& price, Widths& widths);
 
 }  // namespace aicore

@@ -150,7 +150,7 @@ class Convolution : public TrialProduct {
   dnnl::memory x_, y_, own_x_, own_y_, bias_, weights_;
 };
 
-// One matrix on the right for all of the batch.
+// One matrix on the right for all of the batch, or one for each.
 class Product : public TrialProduct {
  public:
   Product(const Attrs& attrs, std::span<const regie_tensor> operands, const regie_tensor& y)
@@ -159,13 +159,18 @@ class Product : public TrialProduct {
         transposed_(attrs.integer("transB", 0) != 0),
         n_(y.dims[y.rank - 1]),
         count_(count_of(y)) {
-    const regie_tensor& a = operands[0];
+    const regie_tensor &a = operands[0], &b = operands[1];
     k_ = a.dims[a.rank - 1];
+    if (b.rank > 2)
+      for (int32_t i = 0; i + 2 < b.rank; ++i) matrices_ *= b.dims[i];
   }
   void run(std::span<const regie_tensor* const> operands, float* y) override {
-    const int64_t m = count_ / n_;
-    dnnl_sgemm('N', transposed_ ? 'T' : 'N', m, n_, k_, alpha_, static_cast<const float*>(operands[0]->data),
-               k_, static_cast<const float*>(operands[1]->data), transposed_ ? k_ : n_, 0, y, n_);
+    const int64_t m = count_ / n_, rows = m / matrices_;
+    for (int64_t i = 0; i < matrices_; ++i)
+      dnnl_sgemm('N', transposed_ ? 'T' : 'N', rows, n_, k_, alpha_,
+                 static_cast<const float*>(operands[0]->data) + i * rows * k_, k_,
+                 static_cast<const float*>(operands[1]->data) + i * k_ * n_, transposed_ ? k_ : n_, 0,
+                 y + i * rows * n_, n_);
     for (size_t i = 2; i < operands.size(); ++i) {
       if (!operands[i]) continue;
       if (count_of(*operands[i]) == count_) {
@@ -183,8 +188,77 @@ class Product : public TrialProduct {
   Activation activation_;
   float alpha_;
   bool transposed_;
-  int64_t n_, count_, k_ = 0;
+  int64_t n_, count_, k_ = 0, matrices_ = 1;
 };
+
+// softmax(scale * Q x K' + M) x V over the last two axes, the others alike in all of them but M.
+class Attention : public TrialProduct {
+ public:
+  Attention(const Attrs& attrs, std::span<const regie_tensor> operands, const regie_tensor& y)
+      : scale_(static_cast<float>(attrs.number("scale", 1))),
+        turned_(attrs.integer("transpose_k", 0) != 0),
+        dims_(y.dims, y.dims + y.rank) {
+    const regie_tensor &q = operands[0], &v = operands[2];
+    rows_ = q.dims[q.rank - 2];
+    depth_ = q.dims[q.rank - 1];
+    keys_ = v.dims[v.rank - 2];
+    width_ = v.dims[v.rank - 1];
+    for (int32_t i = 0; i + 2 < q.rank; ++i) heads_ *= q.dims[i];
+    scores_.resize(static_cast<size_t>(rows_ * keys_));
+    if (operands.size() > 3 && operands[3].elem != REGIE_ELEM_UNKNOWN) masked_ = true;
+  }
+  void run(std::span<const regie_tensor* const> operands, float* y) override {
+    const auto* q = static_cast<const float*>(operands[0]->data);
+    const auto* k = static_cast<const float*>(operands[1]->data);
+    const auto* v = static_cast<const float*>(operands[2]->data);
+    float* s = scores_.data();
+    for (int64_t h = 0; h < heads_; ++h) {
+      dnnl_sgemm('N', turned_ ? 'N' : 'T', rows_, keys_, depth_, scale_, q + h * rows_ * depth_, depth_,
+                 k + h * keys_ * depth_, turned_ ? keys_ : depth_, 0, s, keys_);
+      if (masked_) add_mask(*operands[3], h);
+      for (int64_t r = 0; r < rows_; ++r) {
+        float* row = s + r * keys_;
+        const float most = *std::max_element(row, row + keys_);
+        float sum = 0;
+        for (int64_t j = 0; j < keys_; ++j) sum += row[j] = std::exp(row[j] - most);
+        for (int64_t j = 0; j < keys_; ++j) row[j] /= sum;
+      }
+      dnnl_sgemm('N', 'N', rows_, width_, keys_, 1, s, keys_, v + h * keys_ * width_, width_, 0,
+                 y + h * rows_ * width_, width_);
+    }
+  }
+
+ private:
+  // Of head `h`, counted over all axes but the last two; the mask broadcasts to [..., rows, keys].
+  void add_mask(const regie_tensor& mask, int64_t h) {
+    int64_t step = 1, at = 0;
+    const auto size = [&](int32_t axis) {  // from the back
+      return axis < mask.rank ? mask.dims[mask.rank - 1 - axis] : 1;
+    };
+    const int64_t over_keys = size(0) > 1 ? 1 : 0, over_rows = size(1) > 1 ? size(0) : 0;
+    step = size(0) * size(1);
+    for (int32_t axis = 2; axis < static_cast<int32_t>(dims_.size()); ++axis) {
+      const int64_t n = dims_[dims_.size() - 1 - static_cast<size_t>(axis)];
+      if (size(axis) > 1) at += h % n * step;
+      step *= size(axis);
+      h /= n;
+    }
+    const auto* m = static_cast<const float*>(mask.data) + at;
+    for (int64_t r = 0; r < rows_; ++r)
+      for (int64_t j = 0; j < keys_; ++j)
+        scores_[static_cast<size_t>(r * keys_ + j)] += m[r * over_rows + j * over_keys];
+  }
+
+  float scale_;
+  bool turned_, masked_ = false;
+  std::vector<int64_t> dims_;
+  int64_t heads_ = 1, rows_ = 0, keys_ = 0, depth_ = 0, width_ = 0;
+  std::vector<float> scores_;
+};
+
+bool same_but_matrices(const regie_tensor& a, const regie_tensor& b) {
+  return a.rank == b.rank && std::equal(a.dims, a.dims + a.rank - 2, b.dims);
+}
 
 }  // namespace
 
@@ -194,18 +268,26 @@ std::unique_ptr<TrialProduct> trial_product(const regie_node& n, std::span<const
   const Attrs attrs(n);
   const bool convolution = op == "Conv" || op == "regie.FusedConv",
              product = op == "MatMul" || op == "Gemm" || op == "regie.FusedMatMul";
-  if (!convolution && !product) return nullptr;
+  const bool attention = op == "regie.Attention";
+  if (!convolution && !product && !attention) return nullptr;
   for (const regie_tensor& t : operands)
     if (t.elem != REGIE_ELEM_UNKNOWN && t.elem != REGIE_F32) return nullptr;
-  if (operands.size() < 2 || y.elem != REGIE_F32 || !operands[1].data || !Activation(attrs).apply(nullptr, 0))
-    return nullptr;
+  if (operands.size() < 2 || y.elem != REGIE_F32 || !Activation(attrs).apply(nullptr, 0)) return nullptr;
   try {
+    if (attention) {
+      const bool alike = operands.size() > 2 && operands[0].rank >= 2 &&
+                         same_but_matrices(operands[0], operands[1]) &&
+                         same_but_matrices(operands[0], operands[2]) && same_but_matrices(operands[0], y);
+      return alike ? std::make_unique<Attention>(attrs, operands, y) : nullptr;
+    }
     if (convolution) {
-      if (operands[0].rank < 3 || operands[0].rank > 5) return nullptr;
+      if (operands[0].rank < 3 || operands[0].rank > 5 || !operands[1].data) return nullptr;
+      if (operands.size() > 2 && operands[2].elem != REGIE_ELEM_UNKNOWN && !operands[2].data) return nullptr;
       return std::make_unique<Convolution>(attrs, operands, y);
     }
     const regie_tensor &a = operands[0], &b = operands[1];
-    if (a.rank < 2 || b.rank != 2 || attrs.integer("transA", 0) || attrs.number("beta", 1) != 1)
+    if (a.rank < 2 || (b.rank != 2 && !same_but_matrices(a, b)) || attrs.integer("transA", 0) ||
+        attrs.number("beta", 1) != 1)
       return nullptr;
     const int64_t width = y.dims[y.rank - 1];
     for (const regie_tensor& t : operands.subspan(2)) {
