@@ -1,13 +1,13 @@
 """How far off results are on the simulated accelerators, beside what the engine `aicore` estimates while it compiles.
 
-    estimates.py REGIE WORK MODEL.onnx... [--shape INPUT=1,3,320,480]... [--target ascend910a-sim]... [--inputs noise]... [--set aicore.operands=f16]
+    estimates.py REGIE WORK MODEL.onnx... [--shape MODEL:INPUT=1,3,320,480]... [--target ascend910a-sim]... [--inputs noise]... [--set aicore.operands=f16]
 
 Weights and inputs are rounded to halves, for the target and for ONNX Runtime in f32, as check_simulated.py does. Inputs are other than those
 that the engine tries: NumPy's noise, numbers in [0, 1), the printed page of tests/models/ocr as recognisers and as classifiers are given it,
 a landscape of waves and edges, one value everywhere. Per network, target and kind of inputs: the worst relative error (Euclidean norm) of
 any tensor that the graph for the target still has. All of them are looked at as outputs of the model; then its own outputs and the
 three tensors that rounding disturbs most, as a model with fewer outputs has more between tasks. A size that a model leaves open is 1
-unless --shape says it; several models may have an input of the same name, so a shape counts where the rank fits.
+unless --shape says it.
 
 Prints a table, and at the end the largest ratio of what was measured to what was estimated. Exits 1 if an error is above 5e-3.
 """
@@ -65,9 +65,7 @@ def inputs_of(model, kind, shapes, seed=23):
     random, arrays = np.random.default_rng(seed), {}
     for value in ports_of(model):
         dims = [d.dim_value or 1 for d in value.type.tensor_type.shape.dim]
-        for given in shapes.get(value.name, []):
-            if len(given) == len(dims):
-                dims = given
+        dims = shapes.get(value.name, dims)
         dtype = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
         if np.issubdtype(dtype, np.integer):
             most = INTEGERS.get(value.name, 10)
@@ -164,8 +162,8 @@ def main():
     kinds = options.inputs or [*KINDS]
     shapes = {}
     for text in options.shape:
-        name, dims = text.rsplit("=", 1)
-        shapes.setdefault(name, []).append([int(d) for d in dims.split(",")])
+        network, name, dims = re.fullmatch(r"([^:]+):(.+)=([\d,]+)", text).groups()
+        shapes.setdefault(network, {})[name] = [int(d) for d in dims.split(",")]
     print(f"| network | target | two halves | estimated, all as halves | estimated | {' | '.join(kinds)} |")
     print(f"|---|---|---|---|---|{'---|' * len(kinds)}", flush=True)
     ratios, failed = [], False
@@ -173,7 +171,7 @@ def main():
         work = options.work / path.stem
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
-        network = Network(options.regie, path, work, shapes, [o for s in options.set for o in ("--set", s)])
+        network = Network(options.regie, path, work, shapes.get(path.stem, {}), [o for s in options.set for o in ("--set", s)])
         for target in options.target or TARGETS:
             began = time.monotonic()
             worst, finding, report = network.measure(target, kinds)

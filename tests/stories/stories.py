@@ -9,7 +9,9 @@ import pathlib
 import onnx
 from story import SOURCE, Story, networks
 
-TARGET = ("--target", "ascend910a-sim")
+# Operands of halves, as the published figures that docs/simulator-accuracy.md compares with are of.
+HALVES = ("--set", "aicore.operands=f16")
+TARGET = ("--target", "ascend910a-sim", *HALVES)
 ONE = ("--shape", "x=1,3,224,224")
 QUIET = ("--device-set", "npu.numerics=off", "--runs", "1", "--warm-ups", "1")
 SUMMARY = r"^  (a run|the host|roofline|moved|AI Core|AICPU|copy (to|from)|stream|what binds) "
@@ -203,7 +205,7 @@ of them already. The target is the 910A whose host hands over the whole model at
     s.file("sunk.toml", text.replace('mode = "issue"', 'mode = "sink"'))
     place = s.file("on_device.toml", 'schema = 1\nname = "on_device"\nextends = "default"\n\n[[force]]\nengine = "aicpu"\noperator = "CumSum"\n'
                    '\n[[force]]\nengine = "aicore"\noperator = "Conv"\n')
-    common = ("--target", "sunk.toml", "--pipeline", place)
+    common = ("--target", "sunk.toml", *HALVES, "--pipeline", place)
     rows, found = [], {}
     for what, settings in (("one stream", ("--set", "streams=1")), ("fewest events", ()), ("an event for each need", ("--set", "events=every"))):
         plan = json.loads(s.call("compile", "branches.onnx", "-o", "branches.rgm", "--json", *common, *settings))

@@ -70,6 +70,13 @@ Dims list(const Attrs& attrs, const char* name, size_t n, int64_t fallback) {
   return given && given->size() == n ? Dims(given->begin(), given->end()) : Dims(n, fallback);
 }
 
+// Row-major.
+dnnl::memory::desc plain(const Dims& d) {
+  Dims steps(d.size(), 1);
+  for (size_t i = d.size() - 1; i-- > 0;) steps[i] = steps[i + 1] * d[i + 1];
+  return {d, dnnl::memory::data_type::f32, steps};
+}
+
 void add_residual(const regie_tensor* residual, float* y, int64_t n) {
   if (!residual) return;
   const auto* r = static_cast<const float*>(residual->data);
@@ -102,11 +109,6 @@ class Convolution : public TrialProduct {
       --dilations[i];
     }
     using M = dnnl::memory;
-    const auto plain = [](const Dims& d) {
-      Dims strides(d.size(), 1);
-      for (size_t i = d.size() - 1; i-- > 0;) strides[i] = strides[i + 1] * d[i + 1];
-      return M::desc(d, M::data_type::f32, strides);
-    };
     const auto any = [](const Dims& d) { return M::desc(d, M::data_type::f32, M::format_tag::any); };
     const Dims xd(x.dims, x.dims + x.rank), yd(y.dims, y.dims + y.rank);
     const bool biased = operands.size() > 2 && operands[2].elem != REGIE_ELEM_UNKNOWN;
@@ -148,6 +150,79 @@ class Convolution : public TrialProduct {
   int64_t count_;
   dnnl::convolution_forward convolution_;
   dnnl::memory x_, y_, own_x_, own_y_, bias_, weights_;
+};
+
+// Transposed: weights [inputs, outputs of a group, ...].
+class Deconvolution : public TrialProduct {
+ public:
+  // Null where oneDNN has no such padding.
+  static std::unique_ptr<TrialProduct> make(const Attrs& attrs, std::span<const regie_tensor> operands,
+                                            const regie_tensor& y) {
+    const regie_tensor &x = operands[0], &w = operands[1];
+    const auto axes = static_cast<size_t>(x.rank - 2);
+    const std::string_view mode = attrs.text("auto_pad", "NOTSET");
+    if (mode != "NOTSET" && mode != "VALID") return nullptr;
+    const Dims pads = list(attrs, "pads", 2 * axes, 0), strides = list(attrs, "strides", axes, 1);
+    Dims dilations = list(attrs, "dilations", axes, 1), before, after;
+    for (size_t i = 0; i < axes; ++i) {
+      before.push_back(mode == "VALID" ? 0 : pads[i]);
+      after.push_back((x.dims[2 + i] - 1) * strides[i] + (w.dims[2 + i] - 1) * dilations[i] + 1 -
+                      before.back() - y.dims[2 + i]);
+      if (before.back() < 0 || after.back() < 0) return nullptr;
+      --dilations[i];
+    }
+    return std::unique_ptr<TrialProduct>(
+        new Deconvolution(operands, y, attrs.integer("group", 1), strides, dilations, before, after));
+  }
+
+  void run(std::span<const regie_tensor* const> operands, float* result) override {
+    dnnl::stream stream(cpu());
+    x_.set_data_handle(const_cast<void*>(operands[0]->data));
+    y_.set_data_handle(result);
+    std::unordered_map<int, dnnl::memory> args{
+        {DNNL_ARG_SRC, x_}, {DNNL_ARG_WEIGHTS, weights_}, {DNNL_ARG_DST, y_}};
+    if (bias_) args.emplace(DNNL_ARG_BIAS, bias_);
+    deconvolution_.execute(stream, args);
+    stream.wait();
+  }
+
+ private:
+  Deconvolution(std::span<const regie_tensor> operands, const regie_tensor& y, int64_t group,
+                const Dims& strides, const Dims& dilations, const Dims& before, const Dims& after) {
+    using M = dnnl::memory;
+    const regie_tensor &x = operands[0], &w = operands[1];
+    const Dims xd(x.dims, x.dims + x.rank), yd(y.dims, y.dims + y.rank);
+    int64_t window = 1;
+    for (int32_t i = 2; i < w.rank; ++i) window *= w.dims[i];
+    const int64_t ins = w.dims[0] / group, outs = w.dims[1];
+    Dims wd{group, outs, ins}, step{ins * outs * window, window, outs * window};
+    for (int32_t i = 2; i < w.rank; ++i) wd.push_back(w.dims[i]);
+    int64_t inner = window;
+    for (int32_t i = 2; i < w.rank; ++i) step.push_back(inner /= w.dims[i]);
+    if (group == 1) {
+      wd.erase(wd.begin());
+      step.erase(step.begin());
+    }
+    const bool biased = operands.size() > 2 && operands[2].elem != REGIE_ELEM_UNKNOWN;
+    const M::desc bias = biased ? plain({y.dims[1]}) : M::desc();
+    const dnnl::deconvolution_forward::desc d(dnnl::prop_kind::forward_inference,
+                                              dnnl::algorithm::deconvolution_direct, plain(xd),
+                                              M::desc(wd, M::data_type::f32, M::format_tag::any), bias,
+                                              plain(yd), strides, dilations, before, after);
+    const dnnl::deconvolution_forward::primitive_desc pd(d, cpu());
+    deconvolution_ = dnnl::deconvolution_forward(pd);
+    x_ = M(plain(xd), cpu(), nullptr);
+    y_ = M(plain(yd), cpu(), nullptr);
+    bias_ = biased ? M(bias, cpu(), const_cast<void*>(operands[2].data)) : M();
+    M given(M::desc(wd, M::data_type::f32, step), cpu(), const_cast<void*>(w.data));
+    weights_ = M(pd.weights_desc(), cpu());
+    dnnl::stream stream(cpu());
+    dnnl::reorder(given, weights_).execute(stream, given, weights_);
+    stream.wait();
+  }
+
+  dnnl::deconvolution_forward deconvolution_;
+  dnnl::memory x_, y_, bias_, weights_;
 };
 
 // One matrix on the right for all of the batch, or one for each.
@@ -268,8 +343,8 @@ std::unique_ptr<TrialProduct> trial_product(const regie_node& n, std::span<const
   const Attrs attrs(n);
   const bool convolution = op == "Conv" || op == "regie.FusedConv",
              product = op == "MatMul" || op == "Gemm" || op == "regie.FusedMatMul";
-  const bool attention = op == "regie.Attention";
-  if (!convolution && !product && !attention) return nullptr;
+  const bool attention = op == "regie.Attention", transposed = op == "ConvTranspose";
+  if (!convolution && !product && !attention && !transposed) return nullptr;
   for (const regie_tensor& t : operands)
     if (t.elem != REGIE_ELEM_UNKNOWN && t.elem != REGIE_F32) return nullptr;
   if (operands.size() < 2 || y.elem != REGIE_F32 || !Activation(attrs).apply(nullptr, 0)) return nullptr;
@@ -280,9 +355,10 @@ std::unique_ptr<TrialProduct> trial_product(const regie_node& n, std::span<const
                          same_but_matrices(operands[0], operands[2]) && same_but_matrices(operands[0], y);
       return alike ? std::make_unique<Attention>(attrs, operands, y) : nullptr;
     }
-    if (convolution) {
+    if (convolution || transposed) {
       if (operands[0].rank < 3 || operands[0].rank > 5 || !operands[1].data) return nullptr;
       if (operands.size() > 2 && operands[2].elem != REGIE_ELEM_UNKNOWN && !operands[2].data) return nullptr;
+      if (transposed) return Deconvolution::make(attrs, operands, y);
       return std::make_unique<Convolution>(attrs, operands, y);
     }
     const regie_tensor &a = operands[0], &b = operands[1];
