@@ -16,7 +16,7 @@ namespace aicore {
 namespace {
 
 // Of all trials, by their predicted time: of looking at kinds of inputs, and of a search with one of them.
-constexpr double kMostLookNs = 8e9, kMostSearchNs = 5e9;
+constexpr double kMostLookNs = 8e9, kMostSearchNs = 2.5e9;
 constexpr size_t kFirstGroups = 8;
 
 double worst(const std::vector<double>& errors) {
