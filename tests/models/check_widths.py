@@ -120,7 +120,7 @@ def check_batch(tool, work):
 
 
 def check_untried(tool, work):
-    report, found = compiled(tool, with_loop(work / "loop.onnx"), work / "loop.rgm")
+    report, found = compiled(tool, with_loop(work / "loop.onnx"), work / "loop.rgm", "--set", "placement=greedy")
     assert found and found["figures"]["two_halves"] == found["figures"]["products"] == 1, found
     assert "cannot be tried" in found["text"] and "control flow" in found["text"], found
     assert "--set aicore.operands=f16" in found["text"], found
