@@ -3,8 +3,8 @@
     check_widths.py REGIE NETWORKS WORK
 
 A network of a large batch is tried at a batch of one, and its outputs at all of the batch are within 5e-3 of ONNX Runtime's. What cannot
-be tried has two halves everywhere, with the reason. One product or convolution alone, and what is of halves or bytes in the model, take
-what they take with operands = "f16". What was found is told by `regie compile` and `regie explain`, and kept in the cache, so that
+be tried has two halves everywhere, with the reason. One product or convolution alone has no need of two halves, and what is of halves in
+the model takes (nearly) what it takes with operands = "f16". What was found is told by `regie compile` and `regie explain`, and kept in the cache, so that
 another compile of the same graph does not look for it again.
 """
 import json
@@ -96,7 +96,7 @@ def one_convolution(path):
 def of_halves(path):
     m = Maker(TensorProto.FLOAT16)
     x = m.input("x", [1, 16, 32, 32])
-    for _ in range(4):
+    for _ in range(24):
         x = m.add("Relu", m.add("Conv", x, m.weight(16, 16, 3, 3), pads=[1, 1, 1, 1]))
     return m.save(path, x)
 
@@ -131,10 +131,16 @@ def check_unchanged(tool, networks, work):
         report, found = compiled(tool, model, work / "one.rgm")
         halves_alone, none = compiled(tool, model, work / "one.rgm", "--set", "aicore.operands=f16")
         assert found["figures"]["two_halves"] == 0 and found["figures"]["estimated"] < 1e-3 and none is None, (model, found, none)
-        assert report["predicted_ns"] == halves_alone["predicted_ns"], model
-    for model in (of_halves(work / "halves.onnx"),):
-        report, found = compiled(tool, model, work / "one.rgm")
-        assert found is None and report["predicted_ns"] == compiled(tool, model, work / "one.rgm", "--set", "aicore.operands=f16")[0]["predicted_ns"]
+        # An input of the model lies as f32: it is read as two halves, or turned into halves before.
+        ratio = report["predicted_ns"] / halves_alone["predicted_ns"]
+        print(f"{model.stem}: {found['text']}; {ratio:.2f} of the time with halves")
+        assert ratio <= 1.05, (model, ratio)
+    # Deep enough to want two halves, were it of single precision.
+    model = of_halves(work / "halves.onnx")
+    report, found = compiled(tool, model, work / "one.rgm")
+    halves_alone, _ = compiled(tool, model, work / "one.rgm", "--set", "aicore.operands=f16")
+    ratio = report["predicted_ns"] / halves_alone["predicted_ns"]
+    assert found is None and ratio <= 1.05, (found, ratio)
 
 
 def check_words(tool, networks, work):

@@ -42,6 +42,18 @@ void widen_listed(const regie_host* host, const regie_graph* graph, const std::v
   }
 }
 
+// A model whose floats are given as halves is asked for in halves, however it is computed in between.
+bool is_of_halves(const regie_graph* graph) {
+  bool halves = false;
+  const regie_region& top = graph->regions[0];
+  for (uint32_t i = 0; i < top.arg_count; ++i) {
+    const regie_elem elem = graph->values[top.args[i]].type.elem;
+    if (elem == REGIE_F32) return false;
+    halves |= elem == REGIE_F16;
+  }
+  return halves;
+}
+
 std::string summary(const WidthChoice& c, const WidthSettings& s) {
   if (!c.why_not.empty())
     return "all " + std::to_string(c.products) +
@@ -137,6 +149,7 @@ const Widths& WidthFinder::of(const regie_host* host, const regie_graph* graph, 
   widths_.emplace(graph, engine);
   revision_ = revision;
   widen_listed(host, graph, settings.listed, *widths_);
+  if (is_of_halves(graph)) return *widths_;
   WidthChoice choice;
   if (!findings || !revision) {
     choose_widths(host, graph, engine, settings.accuracy * kShareOfAccuracy, settings.all_rounded, price,

@@ -21,7 +21,8 @@ struct WidthSettings {
 
 class WidthFinder {
  public:
-  // Those of the graph as it is. `price`: what it costs that a reader's operand lies as f32, ns.
+  // Those of the graph as it is: none but the listed ones where the model's inputs are halves. `price`: what
+  // it costs that a reader's operand lies as f32, ns.
   const Widths& of(const regie_host* host, const regie_graph* graph, uint32_t engine,
                    const WidthSettings& settings, const std::function<double(const Widths::Reader&)>& price);
   // Was it asked? Before that nothing is known to be on two halves.
