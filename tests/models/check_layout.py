@@ -52,7 +52,7 @@ def target_with(work, name, settings):
 def check_refusals(tool, model, work):
     for settings, words in {'operands = "f8"': "'operands' is f16, f16x2 or auto, not 'f8'",
                             'operands = "auto", accuracy = 2': "'accuracy' is between 0 and 1, not '2'",
-                            'two_halves = "Conv"': "'two_halves' is for operands = \"auto\"",
+                            'operands = "f16", two_halves = "Conv"': "'two_halves' is for operands = \"auto\"",
                             'between_tasks = "half"': "'between_tasks' is f32, f16-where-exact, f16 or f16-everywhere, not 'half'",
                             'operands = "f16x2", between_tasks = "f16"': "'between_tasks' must be f32, or left out"}.items():
         target, out = target_with(work, "refused", settings), work / "refused.rgm"
