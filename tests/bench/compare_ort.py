@@ -145,6 +145,8 @@ def starts(args, work, rgm, onnx_path, inputs, threads):
     time_of = {n: statistics.median(s["load_ms"] + s["first_ms"] for s in list_) for n, list_ in seen.items()}
     peak = {n: statistics.median(s["peak_bytes"] for s in list_) for n, list_ in seen.items()}
     base = {n: statistics.median(s["base_bytes"] for s in list_) for n, list_ in seen.items()}
+    settings = seen["ort"][0]["settings"]
+    check_settings(settings, threads)
     whole = {n: statistics.median(s["whole_ms"] for s in list_) for n, list_ in seen.items()}
     return {
         "regie_ms": time_of["regie"],
@@ -155,6 +157,7 @@ def starts(args, work, rgm, onnx_path, inputs, threads):
         "regie_base": base["regie"],
         "ort_base": base["ort"],
         "peak_ratio": peak["regie"] / peak["ort"],
+        "ort": settings,
         "regie_whole_ms": whole["regie"],
         "ort_whole_ms": whole["ort"],
         "whole_ratio": whole["regie"] / whole["ort"],
@@ -241,8 +244,8 @@ PAGE = """# Benchmarks
 Regie beside ONNX Runtime on one machine, measured in one run with the engines taking turns: `tests/bench/compare_ort.py` says how,
 and wrote this page. p50 is the median latency; *start* is loading an offline model (or creating a session from .onnx) and the first
 inference, in a new process that has imported the engine and read its inputs: for ONNX Runtime the import maps and relocates the
-library with all kernels, for Regie it begins to open the libraries of host_cpu on a thread, and what is not open by then is waited for
-within the start. *Process* is all of it, from the call that makes the process to the first answer, with Python, NumPy and the import. *Peak* is the greatest resident memory of such a process, both driven from the same Python; *arena /
+library with all kernels, for Regie it is followed by `regie_open_ahead`, which opens the libraries of host_cpu on a thread, and what is
+not open when the model is loaded is waited for within the start. *Process* is all of it, from the call that makes the process to the first answer, with Python, NumPy and the import. *Peak* is the greatest resident memory of such a process, both driven from the same Python; *arena /
 bound* is the memory plan against the greatest sum of bytes live at one time; *reference kernels* is their share of the time in
 kernels; *left* counts batch normalizations and activations that stand alone behind a convolution, and layer normalizations and
 GELUs that are still in parts. A ratio below 1 is in Regie's favour. What misses its target is said so.
@@ -318,7 +321,7 @@ def starts_table(rows):
 
 
 def table(args, rows, scales, opt_ms, command):
-    ort = rows[0]["t1"]["ort"] if rows and "t1" in rows[0] else {}
+    ort = rows[0]["start1"]["ort"] if rows else {}
     lines = [
         f"{machine()}. ONNX Runtime {ort.get('version', '-')} with {ort.get('optimisation', '-')}, {ort.get('providers', ['-'])[0]}, "
         "the same number of threads.",
@@ -393,8 +396,8 @@ def main():
                 print(f"{path.stem}: FAILED: {error}", file=sys.stderr, flush=True)
                 continue
             rows.append(row)
-            if len(rows) == 1 and "t1" in row:
-                print("ONNX Runtime:", json.dumps(row["t1"]["ort"]), flush=True)
+            if len(rows) == 1:
+                print("ONNX Runtime:", json.dumps(row["start1"]["ort"]), flush=True)
             latencies = "" if args.only_starts else f"1 thread {row['t1']['ratio']:.2f}, 2 threads {row['t2']['ratio']:.2f}, "
             print(
                 f"{row['model']:20} {latencies}start {row['start1']['ratio']:.3f} and {row['start2']['ratio']:.3f}, peak "

@@ -6,8 +6,8 @@ driven in the same way from the same Python, so that the process's own share of 
 
 The order is that of a program: the engine is imported, the inputs are read, and then the time of a start begins. ONNX Runtime's
 library holds all its kernels and is mapped and relocated by the import. Of Regie the import maps the runtime; its kernels and oneDNN
-are libraries of their own, which regie_open_ahead begins to open on a thread, as `import regie` does. What is not ready when the
-model is loaded is waited for within the time of the start.
+are libraries of their own, which a program has opened on a thread by regie_open_ahead (regie.open_ahead()) after its imports. What is
+not ready when the model is loaded is waited for within the time of the start. REGIE_OPEN_AHEAD=off leaves that call out.
 """
 import ctypes
 import json
@@ -98,7 +98,7 @@ class Regie:
         for name in ("regie_model_input", "regie_model_input_count", "regie_model_output_count"):
             getattr(self.lib, name).argtypes = [ctypes.c_void_p] + [ctypes.c_size_t] * (name == "regie_model_input")
         self.path, self.threads = path, threads
-        if os.environ.get("REGIE_OPEN_AHEAD") != "off":  # as the package has it
+        if os.environ.get("REGIE_OPEN_AHEAD") != "off":
             self.lib.regie_open_ahead(b"host_cpu", None)
 
     def check(self, code):

@@ -253,7 +253,7 @@ NB_MODULE(_core, m) {
   m.def("load", &load);
   m.def("open_ahead", [](const std::string& device, const std::string& plugin_path) {
     unlocked([&] {
-      api::check(regie_open_ahead(device.c_str(), plugin_path.c_str()));
+      api::open_ahead(device, plugin_path);
       return 0;
     });
   });
