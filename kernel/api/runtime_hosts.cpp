@@ -84,6 +84,7 @@ class Openings {
       o.thread.join();
       return true;
     });
+    list_.reserve(list_.size() + 1);  // a thread that is there can be kept
     try {
       auto done = std::make_shared<std::atomic<bool>>(false);
       std::thread thread([work = std::move(work), done] {
