@@ -107,7 +107,7 @@ class ApiOptions {
 
 // The plug-in host for a plug-in path (colon separated, may be empty): one a path and value of
 // REGIE_PLUGIN_PATH, kept for the life of the process, as libraries are never unloaded. Also makes it the one
-// that serves plug-ins' look-ups.
+// that serves plug-ins' look-ups, and logs what is wrong with its folders and manifests.
 Result<std::shared_ptr<PluginHost>> api_plugin_host(const std::string& plugin_path);
 
 }  // namespace regie

@@ -2,12 +2,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <future>
-#include <map>
-#include <system_error>
-#include <thread>
 #include <utility>
 
+#include "api/hosts.h"
 #include "api/objects.h"
 #include "base/log.h"
 #include "base/toml.h"
@@ -153,72 +150,6 @@ std::vector<std::string> ApiOptions::all(std::string_view key) const {
   return values;
 }
 
-namespace {
-
-struct Hosts {
-  std::mutex mutex;
-  std::map<std::pair<std::string, std::string>, std::shared_ptr<PluginHost>> by_path;
-  static Hosts& all() {
-    static Hosts* hosts = new Hosts;  // never destroyed: plug-ins may be in use until the end
-    return *hosts;
-  }
-};
-
-std::pair<std::string, std::string> host_key(const std::string& plugin_path) {
-  const char* environment = std::getenv("REGIE_PLUGIN_PATH");
-  return {plugin_path, environment ? environment : ""};
-}
-
-// A host for each path, made once.
-Result<std::shared_ptr<PluginHost>> host_of(const std::string& plugin_path) {
-  Hosts& hosts = Hosts::all();
-  std::lock_guard lock(hosts.mutex);
-  std::shared_ptr<PluginHost>& host = hosts.by_path[host_key(plugin_path)];
-  if (!host) {
-    std::vector<std::string> folders;
-    for (size_t at = 0; at < plugin_path.size();) {
-      const size_t end = std::min(plugin_path.find(':', at), plugin_path.size());
-      if (end > at) folders.push_back(plugin_path.substr(at, end - at));
-      at = end + 1;
-    }
-    REGIE_ASSIGN(host, PluginHost::create(std::move(folders)));
-  }
-  return host;
-}
-
-// Finding and opening plug-ins takes as long as reading a model: so, for the first one of a process, both are
-// done at one time, if there is a processor for it. A session, which is what mostly comes next, finds them
-// open, and says what is wrong with them. The future waits at its end.
-std::future<void> open_devices_ahead(const char* path) {
-  if (std::thread::hardware_concurrency() < 2) return {};
-  {
-    std::lock_guard lock(Hosts::all().mutex);
-    if (Hosts::all().by_path.count(host_key(""))) return {};
-  }
-  const Result<MappedFile> file = MappedFile::open(path);
-  if (!file.ok()) return {};
-  std::vector<std::string> names = device_plugins(file->bytes());
-  if (names.empty()) return {};
-  try {
-    // What it throws stays in the future: whoever needs them tries again.
-    return std::async(std::launch::async, [names = std::move(names)] {
-      const Result<std::shared_ptr<PluginHost>> host = host_of("");
-      for (const std::string& name : names)
-        if (host.ok()) static_cast<void>((*host)->device(name));
-    });
-  } catch (const std::system_error&) {
-    return {};  // no thread is to be had
-  }
-}
-
-}  // namespace
-
-Result<std::shared_ptr<PluginHost>> api_plugin_host(const std::string& plugin_path) {
-  REGIE_ASSIGN(std::shared_ptr<PluginHost> host, host_of(plugin_path));
-  set_current_plugin_host(host);
-  return host;
-}
-
 }  // namespace regie
 
 using regie::api_guard;
@@ -236,7 +167,7 @@ regie_status regie_model_load(const char* path, regie_model** model) {
     if (!path || !model)
       return invalid_input("regie_model_load: a path and a place for the model are needed");
     *model = nullptr;
-    const std::future<void> opening = regie::open_devices_ahead(path);
+    const std::future<void> opening = regie::open_devices_of(path);
     REGIE_ASSIGN(std::shared_ptr<const regie::PlanSet> set,
                  regie::load_plan_set(path, regie::WeightChecking::kInBackground));
     if (set) {

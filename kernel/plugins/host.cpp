@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -97,6 +98,10 @@ struct PluginHost::Impl {
   std::vector<std::string> folders;   // searched for manifests, in order
   std::vector<std::string> overlays;  // those of them that the user gave
 
+  std::mutex words_mutex;  // guards the next two; taken last
+  bool silent = false;
+  std::vector<std::string> unsaid;
+
   mutable std::mutex mutex;  // guards what follows
   std::vector<Slot> slots;   // as many as `create` found, at places of their own
   bool all_parsed = false;
@@ -118,7 +123,13 @@ struct PluginHost::Impl {
 };
 
 void PluginHost::Impl::report(std::string path, std::string message) {
-  log(REGIE_LOG_WARNING, "plug-ins", message);
+  {
+    std::lock_guard lock(words_mutex);
+    if (silent)
+      unsaid.push_back(message);
+    else
+      log(REGIE_LOG_WARNING, "plug-ins", message);
+  }
   problems.push_back({std::move(path), std::move(message)});
 }
 
@@ -253,14 +264,31 @@ PluginHost::PluginHost() : impl_(std::make_unique<Impl>()) {}
 PluginHost::~PluginHost() = default;
 
 Result<std::shared_ptr<PluginHost>> PluginHost::create(std::vector<std::string> extra_folders) {
+  const char* environment = std::getenv("REGIE_PLUGIN_PATH");
+  REGIE_ASSIGN(std::shared_ptr<PluginHost> host,
+               create_silent(std::move(extra_folders), environment ? environment : ""));
+  host->say_problems();
+  return host;
+}
+
+void PluginHost::say_problems() {
+  std::lock_guard lock(impl_->words_mutex);
+  impl_->silent = false;
+  for (const std::string& words : impl_->unsaid) log(REGIE_LOG_WARNING, "plug-ins", words);
+  impl_->unsaid.clear();
+}
+
+Result<std::shared_ptr<PluginHost>> PluginHost::create_silent(std::vector<std::string> extra_folders,
+                                                              std::string_view environment) {
   std::shared_ptr<PluginHost> host(new PluginHost);
   Impl& impl = *host->impl_;
+  impl.silent = true;
   for (const std::string& folder : extra_folders)
     if (std::error_code error; !fs::is_directory(folder, error))
       return not_found("there is no plug-in folder '" + folder +
                        "'; check the path that was given for plug-ins");
   std::vector<std::string> folders = std::move(extra_folders);
-  for (std::string& folder : folders_of_environment()) folders.push_back(std::move(folder));
+  for (std::string& folder : folders_of_path(environment)) folders.push_back(std::move(folder));
   const size_t given = folders.size();
   if (std::string built_in = built_in_plugin_folder(); !built_in.empty())
     folders.push_back(std::move(built_in));
@@ -340,6 +368,18 @@ Result<const regie_device_trace_table*> PluginHost::device_trace(std::string_vie
   }
   REGIE_ASSIGN(const auto found, impl_->find<regie_device_trace_table>("device-trace", name));
   return found.table;
+}
+
+void PluginHost::open_device_ahead(std::string_view name) {
+  if (!device(name).ok()) return;
+  {
+    std::lock_guard lock(impl_->mutex);
+    if (!impl_->look_up("device-ahead", name)) return;
+  }
+  const auto ahead = impl_->find<regie_device_ahead_table>("device-ahead", name);
+  if (ahead.ok())  // the plug-in works beside others: the host is not kept waiting
+    static_cast<void>(call_plugin("getting a device ready",
+                                  [&] { return ahead->table->get_ready(ahead->index, host_table()); }));
 }
 
 Status PluginHost::verify_library(const Manifest& manifest) {

@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "regie/c/device.h"
+#include "regie/c/device_ahead.h"
 #include "regie/c/device_trace.h"
 #include "regie/c/engine.h"
 #include "regie/c/entry.h"
@@ -53,6 +54,11 @@ class PluginHost {
   // asked for. A broken manifest is a problem of its own and harms no other. The same kind and name twice is
   // an error when it is asked for, naming both files.
   static Result<std::shared_ptr<PluginHost>> create(std::vector<std::string> extra_folders = {});
+  // With `environment` in place of REGIE_PLUGIN_PATH, and its problems logged by say_problems() only: for a
+  // host that is made before anybody is known to need it.
+  static Result<std::shared_ptr<PluginHost>> create_silent(std::vector<std::string> extra_folders,
+                                                           std::string_view environment);
+  void say_problems();  // those that were not logged yet, and later ones at once
   ~PluginHost();
 
   const std::vector<Manifest>& manifests() const;
@@ -74,6 +80,10 @@ class PluginHost {
   Result<Provider<regie_device_table>> device(std::string_view name);
   // NULL: the device of that name tells no more than its own table does.
   Result<const regie_device_trace_table*> device_trace(std::string_view name);
+
+  // Opens the library of this device and has it do what it can before there is a model
+  // (regie/c/device_ahead.h). What fails is for whoever needs the device to say.
+  void open_device_ahead(std::string_view name);
 
   // Opens everything that `manifest` says and checks that it provides exactly that (`plugins describe`,
   // tests).

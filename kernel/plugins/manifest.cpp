@@ -105,10 +105,8 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& path, 
   return m;
 }
 
-std::vector<std::string> folders_of_environment() {
+std::vector<std::string> folders_of_path(std::string_view rest) {
   std::vector<std::string> folders;
-  const char* value = std::getenv("REGIE_PLUGIN_PATH");
-  std::string_view rest = value ? value : "";
   while (!rest.empty()) {
     const size_t colon = rest.find(':');
     if (const std::string_view folder = rest.substr(0, colon); !folder.empty()) folders.emplace_back(folder);

@@ -1,8 +1,8 @@
 """Regie beside ONNX Runtime, in one run, on every .onnx of a folder.
 
 Latency: both engines in processes of their own that take turns, a block of runs each, on the same inputs; the other one sleeps
-meanwhile. Start: load or creation with the first inference, and peak memory, each in new processes, in turns. Then what the
-compile reports: arena against its bound, what was left unfused; the large graphs; `regie opt` on a tiny one.
+meanwhile. Start: load or creation with the first inference, and peak memory, each in new processes, in turns, with one thread and
+with two; and those processes as a whole, from the call that makes them to the first answer. Then what the compile reports: arena against its bound, what was left unfused; the large graphs; `regie opt` on a tiny one.
 
 Prints a table (Markdown) and, with --out, writes it; --json FILE keeps every figure. Exit code 1 if a target is missed.
 """
@@ -53,6 +53,7 @@ class Worker:
     def __init__(self, args, work, engine, model, inputs, threads):
         self.result = work / f"{engine}.npz"
         environment = dict(os.environ, REGIE_BUILD=str(args.build), OMP_NUM_THREADS=str(threads))
+        self.begun = time.monotonic()
         self.process = subprocess.Popen(
             [sys.executable, HERE / "compare_worker.py", engine, model, inputs, str(threads), self.result],
             stdin=subprocess.PIPE,
@@ -61,6 +62,7 @@ class Worker:
             env=environment,
         )
         self.start = self.answer()
+        self.start["whole_ms"] = (self.start["answered"] - self.begun) * 1000
 
     def answer(self):
         line = self.process.stdout.readline()
@@ -132,16 +134,20 @@ def latency(args, work, rgm, onnx_path, inputs, threads):
     return {"regie_ms": p50["regie"], "ort_ms": p50["ort"], "ratio": p50["regie"] / p50["ort"], "error": error, "ort": settings}
 
 
-def starts(args, work, rgm, onnx_path, inputs, threads=1):
+def starts(args, work, rgm, onnx_path, inputs, threads):
     seen = {"regie": [], "ort": []}
     for turn in range(args.starts):
-        for name, model in (("regie", rgm), ("ort", onnx_path)):
+        engines = [("regie", rgm), ("ort", onnx_path)]
+        for name, model in engines if turn % 2 == 0 else reversed(engines):
             worker = Worker(args, work, name, model, inputs, threads)
             worker.close()
             seen[name].append(worker.start)
     time_of = {n: statistics.median(s["load_ms"] + s["first_ms"] for s in list_) for n, list_ in seen.items()}
     peak = {n: statistics.median(s["peak_bytes"] for s in list_) for n, list_ in seen.items()}
     base = {n: statistics.median(s["base_bytes"] for s in list_) for n, list_ in seen.items()}
+    settings = seen["ort"][0]["settings"]
+    check_settings(settings, threads)
+    whole = {n: statistics.median(s["whole_ms"] for s in list_) for n, list_ in seen.items()}
     return {
         "regie_ms": time_of["regie"],
         "ort_ms": time_of["ort"],
@@ -151,6 +157,10 @@ def starts(args, work, rgm, onnx_path, inputs, threads=1):
         "regie_base": base["regie"],
         "ort_base": base["ort"],
         "peak_ratio": peak["regie"] / peak["ort"],
+        "ort": settings,
+        "regie_whole_ms": whole["regie"],
+        "ort_whole_ms": whole["ort"],
+        "whole_ratio": whole["regie"] / whole["ort"],
     }
 
 
@@ -198,10 +208,11 @@ def measure_model(args, work, path):
     row = {"model": path.stem}
     for threads in (1, 2):
         rgm, report = compile_model(args, work, path, arrays, threads)
-        row[f"t{threads}"] = latency(args, work, rgm, path, inputs, threads)
+        if not args.only_starts:
+            row[f"t{threads}"] = latency(args, work, rgm, path, inputs, threads)
+        row[f"start{threads}"] = starts(args, work, rgm, path, inputs, threads)
         if threads == 1:
             row["compile"] = report
-            row["start"] = starts(args, work, rgm, path, inputs)
         else:
             rgm.unlink()
     return row
@@ -232,7 +243,9 @@ PAGE = """# Benchmarks
 
 Regie beside ONNX Runtime on one machine, measured in one run with the engines taking turns: `tests/bench/compare_ort.py` says how,
 and wrote this page. p50 is the median latency; *start* is loading an offline model (or creating a session from .onnx) and the first
-inference, in a new process; *peak* is the greatest resident memory of such a process, both driven from the same Python; *arena /
+inference, in a new process that has imported the engine and read its inputs: for ONNX Runtime the import maps and relocates the
+library with all kernels, for Regie it is followed by `regie_open_ahead`, which opens the libraries of host_cpu on a thread, and what is
+not open when the model is loaded is waited for within the start. *Process* is all of it, from the call that makes the process to the first answer, with Python, NumPy and the import. *Peak* is the greatest resident memory of such a process, both driven from the same Python; *arena /
 bound* is the memory plan against the greatest sum of bytes live at one time; *reference kernels* is their share of the time in
 kernels; *left* counts batch normalizations and activations that stand alone behind a convolution, and layer normalizations and
 GELUs that are still in parts. A ratio below 1 is in Regie's favour. What misses its target is said so.
@@ -253,23 +266,30 @@ def targets(rows, scales, opt_ms):
         out.append((what, target, form.format(value), met))
 
     for threads in (1, 2):
-        ratios = [r[f"t{threads}"]["ratio"] for r in rows]
-        if rows:
+        ratios = [r[f"t{threads}"]["ratio"] for r in rows if f"t{threads}" in r]
+        if ratios:
             add(f"p50 / ONNX Runtime, {threads} thread(s), geometric mean", "<= 1.15", geometric_mean(ratios), geometric_mean(ratios) <= 1.15)
             add("the same, greatest", "<= 1.5", max(ratios), max(ratios) <= 1.5)
     if rows:
-        start = geometric_mean(r["start"]["ratio"] for r in rows)
-        add("load and first inference / creation and first inference, geometric mean", "<= 0.15", start, start <= 0.15, "{:.3f}")
+        for threads in (1, 2):
+            start = geometric_mean(r[f"start{threads}"]["ratio"] for r in rows)
+            what = f"load and first inference / creation and first inference, {threads} thread(s), geometric mean"
+            add(what, "<= 0.15", start, start <= 0.15, "{:.3f}")
+            whole = geometric_mean(r[f"start{threads}"]["whole_ratio"] for r in rows)
+            what = f"the whole process to the first answer, imports included, {threads} thread(s), geometric mean"
+            add(what, "", whole, None)
         arena = max(r["compile"]["arena_ratio"] for r in rows)
         add("arena / lower bound, greatest", "<= 1.02", arena, arena <= 1.02, "{:.4f}")
-        peak = geometric_mean(r["start"]["peak_ratio"] for r in rows)
+        peak = geometric_mean(r["start1"]["peak_ratio"] for r in rows)
         add("peak resident memory, geometric mean", "<= 0.9", peak, peak <= 0.9)
         left = sum(sum(r["compile"]["left"].values()) for r in rows)
         add("Conv+BN+activation unfused, LayerNormalization and GELU decomposed", "0", left, left == 0, "{}")
         share = max(r["compile"]["reference_share"] for r in rows)
         add("share of reference kernels, greatest", "<= 2 %", 100 * share, share <= 0.02, "{:.2f} %")
-        error = max(r[f"t{t}"]["error"] for r in rows for t in (1, 2))
-        add("difference / (1e-4 max + 1e-5), greatest", "<= 1", error, error <= 1, "{:.3f}")
+        errors = [r[f"t{t}"]["error"] for r in rows for t in (1, 2) if f"t{t}" in r]
+        if errors:
+            error = max(errors)
+            add("difference / (1e-4 max + 1e-5), greatest", "<= 1", error, error <= 1, "{:.3f}")
     for name in sorted({s["graph"] for s in scales}):
         by = {s["nodes"]: s["wall_ms"] for s in scales if s["graph"] == name}
         add(f"{name} of 50,000 nodes, whole process", "<= 2.5 s", by[50000] / 1000, by[50000] <= 2500, "{:.2f} s")
@@ -280,8 +300,28 @@ def targets(rows, scales, opt_ms):
     return out
 
 
+VERDICTS = {True: "met", False: "**missed**", None: ""}
+
+
+def starts_table(rows):
+    """Milliseconds of a start and of its whole process."""
+    lines = [
+        "",
+        "| network | start, 1 thread: Regie / ORT ms | ratio | 2 threads: Regie / ORT ms | ratio "
+        "| process, 1 thread: Regie / ORT ms | ratio | 2 threads: Regie / ORT ms | ratio |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for r in rows:
+        line = f"| {r['model']} "
+        for ratio, ours, theirs, form in (("ratio", "regie_ms", "ort_ms", "{:.1f}"), ("whole_ratio", "regie_whole_ms", "ort_whole_ms", "{:.0f}")):
+            for s in (r["start1"], r["start2"]):
+                line += f"| {form.format(s[ours])} / {form.format(s[theirs])} | {s[ratio]:.3f} "
+        lines.append(line + "|")
+    return lines
+
+
 def table(args, rows, scales, opt_ms, command):
-    ort = rows[0]["t1"]["ort"] if rows else {}
+    ort = rows[0]["start1"]["ort"] if rows else {}
     lines = [
         f"{machine()}. ONNX Runtime {ort.get('version', '-')} with {ort.get('optimisation', '-')}, {ort.get('providers', ['-'])[0]}, "
         "the same number of threads.",
@@ -290,23 +330,26 @@ def table(args, rows, scales, opt_ms, command):
         "| target | wanted | measured | |",
         "|---|---|---|---|",
     ]
-    lines += [f"| {what} | {target} | {value} | {'met' if met else '**missed**'} |" for what, target, value, met in targets(rows, scales, opt_ms)]
-    if rows:
+    lines += [f"| {what} | {target} | {value} | {VERDICTS[met]} |" for what, target, value, met in targets(rows, scales, opt_ms)]
+    if any("t1" in r for r in rows):
         lines += [
             "",
-            "| network | 1 thread: Regie / ORT ms | ratio | 2 threads: Regie / ORT ms | ratio | start: Regie / ORT ms | ratio "
+            "| network | 1 thread: Regie / ORT ms | ratio | 2 threads: Regie / ORT ms | ratio "
             "| peak MiB: Regie / ORT | ratio | arena / bound | reference kernels | left |",
-            "|---|---|---|---|---|---|---|---|---|---|---|---|",
+            "|---|---|---|---|---|---|---|---|---|---|",
         ]
     for r in rows:
-        a, b, s, c = r["t1"], r["t2"], r["start"], r["compile"]
+        if "t1" not in r:
+            continue
+        a, b, s, c = r["t1"], r["t2"], r["start1"], r["compile"]
         left = ", ".join(f"{k} {v}" for k, v in c["left"].items() if v) or "0"
         lines.append(
             f"| {r['model']} | {a['regie_ms']:.3f} / {a['ort_ms']:.3f} | {a['ratio']:.2f} | {b['regie_ms']:.3f} / {b['ort_ms']:.3f} "
-            f"| {b['ratio']:.2f} | {s['regie_ms']:.0f} / {s['ort_ms']:.0f} | {s['ratio']:.3f} "
-            f"| {s['regie_peak'] / 2**20:.0f} / {s['ort_peak'] / 2**20:.0f} | {s['peak_ratio']:.2f} | {c['arena_ratio']:.4f} "
+            f"| {b['ratio']:.2f} | {s['regie_peak'] / 2**20:.0f} / {s['ort_peak'] / 2**20:.0f} | {s['peak_ratio']:.2f} | {c['arena_ratio']:.4f} "
             f"| {100 * c['reference_share']:.2f} % | {left} |"
         )
+    if rows:
+        lines += starts_table(rows)
     if scales:
         lines += ["", "| graph | nodes | whole process ms | compile ms |", "|---|---|---|---|"]
         lines += [f"| {s['graph']} | {s['nodes']:,} | {s['wall_ms']:.0f} | {s['compile_ms']:.0f} |" for s in scales]
@@ -322,6 +365,7 @@ def main():
     parser.add_argument("--json", type=pathlib.Path, help="write every figure here")
     parser.add_argument("--turns", type=int, default=6, help="blocks of runs that each engine gets")
     parser.add_argument("--starts", type=int, default=3, help="new processes of each engine")
+    parser.add_argument("--only-starts", action="store_true", help="leave the latency out")
     parser.add_argument("--from-json", type=pathlib.Path, action="append", default=[], help="figures of earlier runs, to be joined")
     parser.add_argument("--no-scale", action="store_true", help="leave the large graphs and regie opt out")
     parser.add_argument("--no-models", action="store_true", help="only those")
@@ -353,10 +397,11 @@ def main():
                 continue
             rows.append(row)
             if len(rows) == 1:
-                print("ONNX Runtime:", json.dumps(row["t1"]["ort"]), flush=True)
+                print("ONNX Runtime:", json.dumps(row["start1"]["ort"]), flush=True)
+            latencies = "" if args.only_starts else f"1 thread {row['t1']['ratio']:.2f}, 2 threads {row['t2']['ratio']:.2f}, "
             print(
-                f"{row['model']:20} 1 thread {row['t1']['ratio']:.2f}, 2 threads {row['t2']['ratio']:.2f}, start "
-                f"{row['start']['ratio']:.3f}, peak {row['start']['peak_ratio']:.2f}, arena {row['compile']['arena_ratio']:.4f}, "
+                f"{row['model']:20} {latencies}start {row['start1']['ratio']:.3f} and {row['start2']['ratio']:.3f}, peak "
+                f"{row['start1']['peak_ratio']:.2f}, arena {row['compile']['arena_ratio']:.4f}, "
                 f"reference {100 * row['compile']['reference_share']:.2f} %",
                 flush=True,
             )
@@ -370,7 +415,7 @@ def main():
         args.out.write_text(PAGE + text)
     if args.json:
         args.json.write_text(json.dumps({"models": rows, "scale": scales, "opt_ms": opt_ms, "failed": failed}, indent=1))
-    sys.exit(0 if not failed and all(t[3] for t in targets(rows, scales, opt_ms)) else 1)
+    sys.exit(0 if not failed and all(t[3] is not False for t in targets(rows, scales, opt_ms)) else 1)
 
 
 if __name__ == "__main__":

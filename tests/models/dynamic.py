@@ -206,8 +206,8 @@ def serve(model, threads, given, results):
                 with np.load(given) as file:
                     arrays = {name: file[name] for name in file.files}
                 if runner is None:
-                    runner = compare_worker.Regie(model, arrays, threads)
-                    runner.load()
+                    runner = compare_worker.Regie(model, threads)
+                    runner.load(arrays)
                 else:
                     runner.bind(arrays)
             taken = []

@@ -45,6 +45,27 @@ class Package(unittest.TestCase):
         for model in (str(DIGITS), DIGITS, DIGITS.read_bytes(), onnx.load(DIGITS)):
             self.close(regie.compile(model).run({"x": self.images})["scores"], self.want)
 
+    def test_open_ahead(self):
+        """What is opened ahead changes no answer and no words; a process that does nothing more ends, and so does a child of fork."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "digits.rgm")
+            regie.compile(DIGITS).save(path)
+            np.save(os.path.join(folder, "x.npy"), self.images)
+            load = "m = regie.load(sys.argv[1]); np.save(sys.argv[2], m.run({'x': np.load(sys.argv[3])})['scores'])\n"
+            answers = []
+            for i, code in enumerate(("", "regie.open_ahead()\n", "regie.open_ahead('no_such_device')\n")):
+                result = os.path.join(folder, f"{i}.npy")
+                subprocess.run([sys.executable, "-c", "import sys, numpy as np, regie\n" + code + load, path, result,
+                                os.path.join(folder, "x.npy")], check=True, timeout=120)
+                answers.append(np.load(result))
+        self.close(answers[0], self.want)
+        for other in answers[1:]:
+            self.assertEqual(answers[0].tobytes(), other.tobytes())
+        for code in ("", "import os, sys; child = os.fork(); sys.exit(os.waitpid(child, 0)[1] if child else 0)"):
+            done = subprocess.run([sys.executable, "-c", "import regie; regie.open_ahead()\n" + code], capture_output=True, text=True,
+                                  timeout=120)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_cache(self):
         """Many requests of few shapes: one compile each, with a good folder and without one; none in the next process."""
         code = ("import sys, json, regie\n"

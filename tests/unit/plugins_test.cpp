@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <random>
 #include <stdexcept>
 #include <thread>
@@ -96,6 +97,23 @@ TEST(PluginHost, OpensEveryBuiltInPluginAndOnlyWhenAsked) {
       EXPECT_TRUE(std::binary_search(names.begin(), names.end(), name)) << kind << ":" << name;
     }
   }
+}
+
+// One that was made before anybody needed it.
+TEST(PluginHost, ASilentOneSaysItsProblemsWhenItIsNeeded) {
+  Scratch folder;
+  folder.put("bad.toml", "name = 3 # pass:anything\n");
+  const auto host = *PluginHost::create_silent({folder.path()}, "/no/such/folder");
+  auto words_of = [&](const std::function<void()>& work) {
+    ::testing::internal::CaptureStderr();
+    work();
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(words_of([&] { EXPECT_EQ(host->problems().size(), 2u); }), "");
+  const std::string words = words_of([&] { host->say_problems(); });
+  EXPECT_NE(words.find("bad.toml"), std::string::npos) << words;
+  EXPECT_NE(words.find("/no/such/folder"), std::string::npos) << words;
+  EXPECT_EQ(words_of([&] { host->say_problems(); }), "");
 }
 
 TEST(PluginHost, NamesAreFoundAndMissesSayWhatIsNear) {

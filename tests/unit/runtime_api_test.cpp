@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <thread>
 
 #include <nlohmann/json.hpp>
@@ -151,6 +152,45 @@ TEST_F(RuntimeApi, ErrorsHaveWordsOfTheirThread) {
   }
   EXPECT_EQ(regie_run(context.get(), &in, 1, nullptr, 1), REGIE_INVALID_INPUT);
   EXPECT_STREQ(regie_last_error(), "regie_run: inputs or outputs are NULL");
+}
+
+// What is opened ahead is found open, and what cannot be opened is said by who needs it, in the same words.
+TEST_F(RuntimeApi, OpenedAheadRunsAndFailsAsOtherwise) {
+  EXPECT_EQ(regie_open_ahead(nullptr, nullptr), REGIE_INVALID_INPUT);
+  EXPECT_EQ(regie_open_ahead("", nullptr), REGIE_INVALID_INPUT);
+
+  const api::Model model = api::Model::load(path_);
+  auto words_of = [&](const std::string& path) -> std::string {
+    try {
+      api::Session(model, {{"plugin-path", path}});
+    } catch (const api::Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  // A folder without the device, and none at all: each path has its own host.
+  const std::string empty = ::testing::TempDir() + "runtime_api_no_plugins";
+  std::filesystem::create_directory(empty);
+  for (const std::string& path : {empty, std::string("/nowhere")}) {
+    std::string other = path + "/";
+    EXPECT_EQ(regie_open_ahead("fake_inline", other.c_str()), REGIE_OK);
+    std::string ahead = words_of(other), plain = words_of(path);
+    ASSERT_NE(plain, "");
+    if (const size_t at = ahead.find(other); at != std::string::npos) ahead.replace(at, other.size(), path);
+    EXPECT_EQ(ahead, plain);
+  }
+
+  const std::string path = std::string(REGIE_TEST_FAKE_DEVICE_DIR) + "/.";  // opened by nobody yet
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(regie_open_ahead("fake_inline", path.c_str()), REGIE_OK);
+  EXPECT_EQ(regie_open_ahead("no_such_device", path.c_str()), REGIE_OK);
+  api::Session session(model, {{"plugin-path", path}});
+  const std::vector<float> x = {1, 2};
+  const int64_t dims[] = {1, 2};
+  const regie_tensor in = api::tensor<float>(x, dims);
+  api::Context context = session.acquire();
+  const std::vector<regie_tensor> y = context.run({&in, 1});
+  EXPECT_THAT(std::vector<float>(static_cast<float*>(y[0].data), static_cast<float*>(y[0].data) + 2),
+              ElementsAre(3, 6));
 }
 
 }  // namespace

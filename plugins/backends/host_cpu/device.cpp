@@ -35,6 +35,7 @@ struct regie_device {
   regie::sdk::WordCatcher catcher;
   Settings settings;
   Engine dnnl;
+  SharedPrimitives primitives;
   std::vector<regie_str> capabilities;
   regie_device_description description{};
   std::atomic<uint64_t> repacked{0};
@@ -229,8 +230,8 @@ regie_executable* prepare_dnnl(regie_loaded_kernel& kernel, const DnnlBlob& blob
       Operation op = describe_request(blob, r);
       if (NativePtr own = small_kernel(blob, op, r, threads))
         return new regie_executable{threads, NativeRun(std::move(own))};
-      auto* made =
-          new regie_executable{threads, DnnlRun(device.dnnl.get(), blob, std::move(op), r, kernel.repacked)};
+      auto* made = new regie_executable{
+          threads, DnnlRun(device.dnnl.get(), blob, std::move(op), r, device.primitives, kernel.repacked)};
       if (std::get<DnnlRun>(made->run).repacked()) {
         ++device.repacked;
         device.log(REGIE_LOG_DEBUG, "a weight of " + blob.op.op() + " was packed again for these shapes");
@@ -397,10 +398,7 @@ regie_device::regie_device(const regie_host* h, const regie_config* params)
       settings(read_settings(params)),
       dnnl(make_engine()),
       capabilities(list_capabilities()) {
-  // Before its first kernel oneDNN looks for a profiler's library in some forty folders, unless somebody says
-  // what he wants.
-  if (!std::getenv("ONEDNN_JIT_PROFILE") && !std::getenv("DNNL_JIT_PROFILE"))
-    dnnl_set_jit_profiling_flags(DNNL_JIT_PROFILE_NONE);
+  set_up_dnnl();
   description.struct_size = sizeof description;
   description.space_count = 1;
   description.spaces = kSpaces;

@@ -240,17 +240,18 @@ void DnnlRun::add_own(Memory& memory, int argument, void* data) {
 }
 
 void DnnlRun::prepare_weights(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& request,
-                              RepackedWeights& shared, Lowered& lowered) {
+                              SharedPrimitives& primitives, RepackedWeights& shared) {
   const bool packed = blob.packed_operand != REGIE_NONE;
   if (packed && (blob.packed_operand != op_.weights_operand || blob.packed.ndims != op_.weights.ndims ||
                  !std::equal(blob.packed.dims, blob.packed.dims + blob.packed.ndims, op_.weights.dims)))
     throw Failure(REGIE_CORRUPT, "the packed weight of a kernel has another shape than its operand");
   if (!packed) {
-    lowered = lower(engine, op_, blob.layout, false);
+    made_ = primitives.get(engine, op_, blob.layout, false);
     return;
   }
   const void* from = packed_bytes(blob, request);
   auto repack = [&](const std::string& name, bool from_plain) {
+    const Lowered& lowered = made_->lowered();
     repacked_ = shared.get(
         from, name,
         [&] {
@@ -266,7 +267,8 @@ void DnnlRun::prepare_weights(dnnl_engine_t engine, const DnnlBlob& blob, const 
   Layout layout = blob.layout;
   if (layout == Layout::kWinograd) {
     try {
-      lowered = lower(engine, op_, layout, true);
+      made_ = primitives.get(engine, op_, layout, true);
+      const Lowered& lowered = made_->lowered();
       const uint64_t digest = winograd_digest(lowered.weights);
       if (digest == blob.winograd.digest &&
           dnnl_memory_desc_get_size(&lowered.weights) == blob.winograd.bytes)
@@ -283,16 +285,17 @@ void DnnlRun::prepare_weights(dnnl_engine_t engine, const DnnlBlob& blob, const 
   // Another width or shape may want other blocks; with these it may have a plain loop left, or nothing.
   bool fits = true;
   try {
-    lowered = lower(engine, op_, layout, true, &blob.packed);
-    fits = !lowered.is_plain_loop();
+    made_ = primitives.get(engine, op_, layout, true, &blob.packed);
+    fits = !made_->lowered().is_plain_loop();
   } catch (const Failure& f) {
     if (f.code != REGIE_UNSUPPORTED) throw;
     fits = false;
   }
   if (!fits) {
-    lowered = lower(engine, op_, layout, true);
+    made_ = primitives.get(engine, op_, layout, true);
+    const dnnl_memory_desc_t& wanted = made_->lowered().weights;
     // What is put behind the elements of quantised weights is computed from row-major ones only.
-    if (!same_layout(lowered.weights, blob.packed)) repack(layout_digest(lowered.weights), op_.quantised());
+    if (!same_layout(wanted, blob.packed)) repack(layout_digest(wanted), op_.quantised());
   }
 }
 
@@ -304,11 +307,11 @@ Operation describe_request(const DnnlBlob& blob, const PrepareRequest& r) {
 }
 
 DnnlRun::DnnlRun(dnnl_engine_t engine, const DnnlBlob& blob, Operation op, const PrepareRequest& r,
-                 RepackedWeights& shared)
+                 SharedPrimitives& primitives, RepackedWeights& shared)
     : op_(std::move(op)) {
-  Lowered lowered;
-  prepare_weights(engine, blob, r, shared, lowered);
-  primitive_ = make_primitive(lowered.desc);
+  prepare_weights(engine, blob, r, primitives, shared);
+  const Lowered& lowered = made_->lowered();
+  primitive_ = made_->primitive();
   dst_bytes_ = dnnl_memory_desc_get_size(&op_.dst);
 
   uint64_t reorders = 0;
@@ -399,14 +402,13 @@ void DnnlRun::set_addresses(const regie_launch& launch) {
 regie_status DnnlRun::run(const regie_launch& launch, dnnl_stream_t stream, std::string* words) {
   try {
     set_addresses(launch);
-    auto execute = [&](const Primitive& p, const std::vector<dnnl_exec_arg_t>& args) {
-      if (p)
-        check(dnnl_primitive_execute(p.get(), stream, static_cast<int>(args.size()), args.data()), "running");
+    auto execute = [&](dnnl_primitive_t p, const std::vector<dnnl_exec_arg_t>& args) {
+      if (p) check(dnnl_primitive_execute(p, stream, static_cast<int>(args.size()), args.data()), "running");
     };
-    execute(reorder_src_, src_args_);
-    execute(reorder_residual_, residual_args_);
+    execute(reorder_src_.get(), src_args_);
+    execute(reorder_residual_.get(), residual_args_);
     execute(primitive_, args_);
-    execute(reorder_dst_, dst_args_);
+    execute(reorder_dst_.get(), dst_args_);
     return REGIE_OK;
   } catch (const Failure& f) {
     *words = f.message;

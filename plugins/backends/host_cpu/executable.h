@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernel_blob.h"
+#include "lowered_memo.h"
 #include "native.h"
 #include "primitive.h"
 #include "repacked.h"
@@ -103,7 +104,7 @@ class DnnlRun {
  public:
   // `op`: of the request (describe_request). Weights that have to be packed again are `shared`'s.
   DnnlRun(dnnl_engine_t engine, const DnnlBlob& blob, Operation op, const PrepareRequest& request,
-          RepackedWeights& shared);
+          SharedPrimitives& primitives, RepackedWeights& shared);
   uint64_t scratch_bytes() const { return scratch_.bytes; }
   bool repacked() const { return packed_now_; }  // by this one
   regie_status run(const regie_launch& launch, dnnl_stream_t stream, std::string* words);
@@ -112,8 +113,9 @@ class DnnlRun {
   // Arguments whose bytes come with the launch, or are the executable's own.
   void add(Memory& memory, int argument, uint32_t operand, uint64_t offset = 0);
   void add_own(Memory& memory, int argument, void* data);
+  // Sets made_.
   void prepare_weights(dnnl_engine_t engine, const DnnlBlob& blob, const PrepareRequest& request,
-                       RepackedWeights& shared, Lowered& lowered);
+                       SharedPrimitives& primitives, RepackedWeights& shared);
   void set_addresses(const regie_launch& launch);
 
   // A memory object whose address comes from the launch.
@@ -130,7 +132,9 @@ class DnnlRun {
   std::vector<Bound> bound_;
   std::unique_ptr<int32_t> src_zero_;  // of the launch
   Memory scratchpad_, src_, dst_, plain_src_, plain_dst_, plain_residual_;
-  Primitive primitive_, reorder_src_, reorder_dst_, reorder_residual_;
+  std::shared_ptr<const SharedPrimitive> made_;
+  dnnl_primitive_t primitive_ = nullptr;  // of made_
+  Primitive reorder_src_, reorder_dst_, reorder_residual_;
   std::vector<dnnl_exec_arg_t> args_, src_args_, dst_args_, residual_args_;
   uint64_t dst_bytes_ = 0, weights_offset_ = 0;
 };

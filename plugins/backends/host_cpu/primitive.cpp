@@ -1,8 +1,10 @@
 #include "primitive.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 
+#include "code_pool.h"
 #include "dilated_rows.h"
 #include "parallel.h"
 
@@ -152,6 +154,14 @@ dnnl_memory_desc_t query(const PrimitiveDesc& desc, dnnl_query_t what) {
 }
 
 }  // namespace
+
+void set_up_dnnl() {
+  pool_generated_code();
+  // Before its first kernel oneDNN looks for a profiler's library in some forty folders, unless somebody says
+  // what he wants.
+  if (!std::getenv("ONEDNN_JIT_PROFILE") && !std::getenv("DNNL_JIT_PROFILE"))
+    dnnl_set_jit_profiling_flags(DNNL_JIT_PROFILE_NONE);
+}
 
 Width::Width(uint32_t threads) : before_(omp_get_max_threads()) {
   const int wanted = static_cast<int>(std::clamp<uint32_t>(threads, 1, 4096));

@@ -9,6 +9,9 @@
 
 namespace host_cpu {
 
+// Before anything else of oneDNN is used: where its code lies, and whom it tells of it.
+void set_up_dnnl();
+
 // Bytes up to where what follows them is aligned, to 64.
 constexpr uint64_t round_up(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 

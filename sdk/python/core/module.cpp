@@ -251,6 +251,12 @@ NB_MODULE(_core, m) {
   m.def("compile_file", &compile_file);
   m.def("compile_bytes", &compile_bytes);
   m.def("load", &load);
+  m.def("open_ahead", [](const std::string& device, const std::string& plugin_path) {
+    unlocked([&] {
+      api::open_ahead(device, plugin_path);
+      return 0;
+    });
+  });
   m.def("version", [] { return std::string(regie_version()); });
   m.def("cache_statistics", [] { return std::string(regie_cache_statistics()); });
   m.def("set_log_level", [](int level) { regie_set_log_level(static_cast<regie_log_level>(level)); });

@@ -40,6 +40,11 @@ inline void check(regie_status code) {
   if (code != REGIE_OK) throw Error(code, regie_last_error());
 }
 
+// regie_open_ahead: for a program that will load a model and has something else to do first.
+inline void open_ahead(const std::string& device = "host_cpu", const std::string& plugin_path = {}) {
+  check(regie_open_ahead(device.c_str(), plugin_path.c_str()));
+}
+
 using Options = std::vector<std::pair<std::string, std::string>>;
 
 namespace detail {

@@ -17,7 +17,7 @@ from typing import Any, Sequence
 
 from . import _core
 
-__all__ = ["Error", "Model", "Port", "cache_statistics", "compile", "load", "set_log_level", "__version__"]
+__all__ = ["Error", "Model", "Port", "cache_statistics", "compile", "load", "open_ahead", "set_log_level", "__version__"]
 __version__: str = _core.version()
 
 Port = _core.Port
@@ -161,6 +161,16 @@ def load(path: str | _os.PathLike[str], *, threads: int = 0, shape_log: str | _o
     timeout_ms: longest wait for a device before a run fails.
     """
     return Model(_core.load(_os.fspath(path), _of_session(threads, shape_log, devices, timeout_ms)))
+
+
+def open_ahead(device: str = "host_cpu", *, plugin_path: str = "") -> None:
+    """Begins to open the libraries that models for `device` need, on a thread, and returns.
+
+    For a program that will load a model and has something else to do first: read its inputs, say. `load` and the first run then find
+    them open, some milliseconds sooner. Nothing depends on it; what cannot be opened is said by `load` or `run`. Variables of the
+    environment (OMP_WAIT_POLICY, REGIE_PLUGIN_PATH) are to be set before, as libraries read them when they are opened.
+    """
+    _core.open_ahead(device, plugin_path)
 
 
 def cache_statistics() -> dict[str, int]:
