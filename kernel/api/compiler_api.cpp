@@ -5,6 +5,7 @@
 #include "api/compile_options.h"
 #include "api/objects.h"
 #include "base/json_writer.h"
+#include "base/size_text.h"
 #include "cache/cached_compile.h"
 #include "cache/model_memory.h"
 #include "cache/plans_compile.h"
@@ -28,9 +29,8 @@ Result<CompileOptions> read_options(const ApiOptions& given) {
   o.threads = static_cast<uint32_t>(threads);
   if (const auto limit = given.find("memory-limit")) {
     auto bytes = parse_size(*limit);
-    if (!bytes.ok() || *bytes == 0)
-      return invalid_input("option 'memory-limit' wants a size, such as 64MiB, not '" + std::string(*limit) +
-                           "'");
+    if (!bytes.ok()) return invalid_input("option 'memory-limit': " + bytes.status().message());
+    if (*bytes == 0) return invalid_input("option 'memory-limit' is 0; leave it out where there is no limit");
     o.memory_limit = *bytes;
   }
   for (const std::string& shape : given.all("shape")) o.import_options.emplace_back("shape", shape);

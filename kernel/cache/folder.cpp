@@ -17,6 +17,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/size_text.h"
 
 namespace regie {
 
@@ -63,30 +64,6 @@ int64_t nanoseconds(const timespec& time) { return int64_t{time.tv_sec} * 100000
 int64_t nanoseconds_now() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-}
-
-Result<uint64_t> parse_size(std::string_view text) {
-  uint64_t n = 0;
-  size_t at = 0;
-  for (; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at) {
-    const auto digit = static_cast<uint64_t>(text[at] - '0');
-    if (n > (UINT64_MAX - digit) / 10)
-      return invalid_input("'" + std::string(text) + "' is too large a size");
-    n = n * 10 + digit;
-  }
-  uint32_t shift = 0;
-  std::string_view unit = text.substr(at);
-  if (unit.size() == 3 && unit.substr(1) == "iB") unit = unit.substr(0, 1);  // 500MiB
-  if (at != 0 && unit.size() <= 1) {
-    const size_t power = unit.empty() ? 0 : std::string_view("KMGT").find(unit[0] & ~0x20);
-    if (power != std::string_view::npos) {
-      shift = unit.empty() ? 0 : static_cast<uint32_t>(10 * (power + 1));
-      if (n <= UINT64_MAX >> shift) return n << shift;
-    }
-  }
-  return invalid_input(
-      "a size is a number with K, M, G or T (or KiB, MiB, ...) behind it, such as 500M, not '" +
-      std::string(text) + "'");
 }
 
 Result<CacheOptions> cache_options(const std::optional<std::string>& mode,

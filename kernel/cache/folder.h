@@ -39,8 +39,6 @@ struct CacheOptions {
 Result<CacheOptions> cache_options(const std::optional<std::string>& mode,
                                    const std::optional<std::string>& folder,
                                    const std::optional<std::string>& limit);
-// "500M" -> 500 * 2^20; K, M, G, T; a number alone is bytes.
-Result<uint64_t> parse_size(std::string_view text);
 
 struct CacheFile {
   std::string path, name;  // name: within its folder

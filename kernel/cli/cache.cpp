@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "api/compile_options.h"
+#include "base/size_text.h"
 #include "cache/cached_compile.h"
 #include "cache/plans_compile.h"
 #include "cache/kernel_store.h"
@@ -170,9 +171,17 @@ int collect(CacheFolder& folder, uint64_t limit) {
   if (!can_read(folder)) return 0;
   const uint64_t before = folder.bytes();
   const size_t removed = folder.shrink(limit);
-  std::printf("%zu entries removed; %llu bytes before, %llu now, limit %llu\n", removed,
-              static_cast<unsigned long long>(before), static_cast<unsigned long long>(folder.bytes()),
-              static_cast<unsigned long long>(limit));
+  const auto n = [](uint64_t bytes) { return static_cast<unsigned long long>(bytes); };
+  if (removed)
+    std::printf("removed the %zu least recently used entr%s of %s: %llu bytes before, %llu now, limit %llu\n",
+                removed, removed == 1 ? "y" : "ies", folder.path().c_str(), n(before), n(folder.bytes()),
+                n(limit));
+  else if (before <= limit)
+    std::printf("nothing to remove: %s has %llu bytes, limit %llu\n", folder.path().c_str(), n(before),
+                n(limit));
+  else
+    std::printf("nothing was removed, as another process is removing entries of %s: %llu bytes, limit %llu\n",
+                folder.path().c_str(), n(before), n(limit));
   return 0;
 }
 
@@ -182,18 +191,19 @@ int command_cache(const Arguments& arguments) {
   po::options_description options("Options");
   options.add_options()("json", "print one JSON object instead of text (list, why)")(
       "max-size", po::value<std::string>(),
-      "gc: how many bytes may stay, such as 500M (default: the cache's limit)");
+      "gc: most bytes that may stay, such as 500M, 500MB or 2GiB (default: --cache-size)");
   add_compile_options(&options);
   po::variables_map values;
-  if (auto code = parse(arguments, options,
-                        {{"ACTION",
-                          "list; why: what a compile of MODEL would find; verify: read everything, remove "
-                          "what is damaged; gc: remove what was used least recently"},
-                         {"[MODEL]", "why: the model; options are those of `regie compile`"}},
-                        "cache list | why MODEL [options] | verify | gc [--max-size SIZE]",
-                        "  regie cache list\n"
-                        "  regie cache verify\n  regie cache gc --max-size 1G",
-                        &values))
+  if (auto code = parse(
+          arguments, options,
+          {{"ACTION",
+            "list; why: what a compile of MODEL would find; verify: read everything, remove "
+            "what is damaged; gc: remove what was used least recently until no more than the limit stays"},
+           {"[MODEL]", "why: the model; options are those of `regie compile`"}},
+          "cache list | why MODEL [options] | verify | gc [--max-size SIZE]",
+          "  regie cache list\n"
+          "  regie cache verify\n  regie cache gc --max-size 1G",
+          &values))
     return *code;
   const std::string action = values["ACTION"].as<std::string>();
   const bool model = values.count("MODEL");

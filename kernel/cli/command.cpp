@@ -107,10 +107,10 @@ void add_compile_options(po::options_description* options) {
       "aicore.operands=f16; may be repeated")("threads", po::value<std::string>(),
                                               "threads that kernels may use (default: 1)")(
       "memory-limit", po::value<std::string>(),
-      "most bytes that the arenas of all memory spaces may take together, such as 64MiB: cheap values are "
-      "computed "
-      "again where that needs it")("dump", po::value<std::string>(),
-                                   "write the graph after each stage into this folder")(
+      "most bytes that the arenas of all memory spaces may take together, such as 64MiB, 64MB or 1g (K, M, "
+      "G, T "
+      "and KiB, ... count by 1024, KB, ... by 1000, in any case): cheap values are computed again where that "
+      "needs it")("dump", po::value<std::string>(), "write the graph after each stage into this folder")(
       "no-optimise", "only what is needed to run: no fusion, no folding, no reuse of memory by aliasing")(
       "no-verify", "skip the checks of graph and plan after each stage")(
       "plugin-path", po::value<std::string>(),
@@ -120,7 +120,7 @@ void add_compile_options(po::options_description* options) {
       "folder is named here or by REGIE_CACHE_DIR, else off)")(
       "cache-dir", po::value<std::string>(),
       "folder of the cache (default: REGIE_CACHE_DIR, else regie in XDG_CACHE_HOME or ~/.cache)")(
-      "cache-size", po::value<std::string>(), "most bytes of it, such as 500M (default: 4G)");
+      "cache-size", po::value<std::string>(), "most bytes of it, such as 500M, 500MB or 2GiB (default: 4G)");
 }
 
 std::vector<std::pair<std::string, std::string>> compile_options(const po::variables_map& values) {

@@ -119,12 +119,18 @@ int advise(const po::variables_map& values) {
                                 values["TRACE"].as<std::string>()));
   const Memory memory(model ? model->model.get() : nullptr);
   std::vector<BucketChoice> choices;
+  std::vector<size_t> at_most;  // plans that each was looked for with
   std::vector<uint64_t> bytes;
   for (size_t plans = 1; plans <= most; ++plans) {
     BucketChoice c = choose_buckets(traced, plans, cover);
+    // With a plan more there may be nothing better: then it is the same row again.
+    if (std::any_of(choices.begin(), choices.end(),
+                    [&](const BucketChoice& before) { return before.sizes == c.sizes; }))
+      continue;
     auto need = memory.of(traced, c);
     if (!need.ok()) return report(need.status());
     choices.push_back(std::move(c));
+    at_most.push_back(plans);
     bytes.push_back(*need);
   }
   size_t proposed = 0;
@@ -146,7 +152,7 @@ int advise(const po::variables_map& values) {
     j["memory_of"] = model ? "arenas, inputs and outputs" : "inputs, 4 bytes an element";
     j["choices"] = Json::array();
     for (size_t i = 0; i < choices.size(); ++i)
-      j["choices"].push_back({{"most_plans", i + 1},
+      j["choices"].push_back({{"most_plans", at_most[i]},
                               {"plans", choices[i].plans},
                               {"hit_rate", choices[i].served},
                               {"exact", choices[i].exact},

@@ -14,6 +14,7 @@
 #include "ir/graph.h"
 #include "passes/ledger.h"
 #include "passes/pipeline.h"
+#include "passes/planner_answers.h"
 #include "passes/plugin_op_set.h"
 #include "passes/target.h"
 #include "plugins/host.h"
@@ -139,6 +140,7 @@ struct CompileState {
   // Who will plan what the schedulers decide; null: nobody, or not yet known.
   const Provider<regie_memory_table>* planner = nullptr;
   const regie_config* planner_options = nullptr;
+  PlannerAnswers planner_answers;
   std::vector<PlannedBuffer> buffers;
   std::vector<uint32_t> buffer_of_value;  // by value: index into buffers, REGIE_NONE
 

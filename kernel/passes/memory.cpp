@@ -149,10 +149,8 @@ Result<std::vector<MemoryRecord>> plan_spaces(CompileState& state,
       problem.conflict_count = conflicts.size();
       problem.conflicts = conflicts.data();
       record.unordered_pairs = static_cast<uint32_t>(conflicts.size());
-      std::vector<uint64_t> offsets(members.size());
-      REGIE_TRY(call_plugin("memory planner of plug-in " + planner.manifest->name, [&] {
-        return planner.table->plan(planner.index, host_table(), options, &problem, offsets.data(), &answer);
-      }));
+      std::vector<uint64_t> offsets;
+      REGIE_TRY(state.planner_answers.plan(planner, options, problem, &offsets, &answer));
       for (size_t i = 0; i < members.size(); ++i) {
         PlannedBuffer& b = state.buffers[members[i]];
         b.offset = offsets[i];

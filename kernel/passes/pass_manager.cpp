@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <set>
+#include <tuple>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -65,6 +66,8 @@ class Manager {
   CompileState& state_;
   std::vector<std::vector<PassStep>> steps_;  // by stage
   std::vector<uint32_t> log_;                 // node ids, in the order of their changes
+  // Notes of patches that the ledger has: node, pass, kind, text.
+  std::set<std::tuple<uint32_t, std::string, std::string, std::string>> told_;
 };
 
 std::vector<uint32_t> Manager::changed_for(PassStep& step) {
@@ -121,11 +124,14 @@ Result<ApplyOutcome> Manager::apply(Edit& edit, const PassStep& step, StageRecor
     if (tell) log(REGIE_LOG_DEBUG, "compile", describe(p.serial, done));
     state_.ledger.patch(std::move(done));
   }
-  for (const EditNote& n : outcome->notes)
+  for (const EditNote& n : outcome->notes) {
+    // What is refused is tried again in each round, and where the pipeline plans anew.
+    if (n.node != REGIE_NONE && !told_.emplace(n.node, step.use->name, n.kind, n.text).second) continue;
     state_.ledger.note(
         step.use->name,
         n.node == REGIE_NONE || !state_.graph->live(n.node) ? "" : state_.graph->describe_node(n.node),
         n.kind, n.text);
+  }
   return outcome;
 }
 

@@ -1,25 +1,14 @@
 #include "rules/numbers.h"
 
-#include <bit>
 #include <cmath>
 #include <cstring>
+
+#include "regie/half.hpp"
 
 namespace regie {
 namespace {
 
-double half_to_double(uint16_t h) {
-  int exponent = (h >> 10) & 31;
-  int mantissa = h & 1023;
-  double magnitude;
-  if (exponent == 31)
-    magnitude = mantissa ? std::nan("") : HUGE_VAL;
-  else if (exponent == 0)
-    magnitude = std::ldexp(mantissa, -24);
-  else
-    magnitude = std::ldexp(mantissa + 1024, exponent - 25);
-  return h & 0x8000 ? -magnitude : magnitude;
-}
-
+// From the double at once: rounded twice, by way of a float, it may be another.
 uint16_t double_to_half(double d) {
   uint16_t sign = std::signbit(d) ? 0x8000 : 0;
   double a = std::fabs(d);
@@ -31,14 +20,6 @@ uint16_t double_to_half(double d) {
     return static_cast<uint16_t>(sign | static_cast<uint16_t>(std::nearbyint(std::ldexp(a, 24))));
   auto mantissa = static_cast<uint32_t>(std::nearbyint(std::ldexp(a, 11 - exponent)));  // 1024..2048
   return static_cast<uint16_t>(sign | ((static_cast<uint32_t>(exponent + 13) << 10) + mantissa));
-}
-
-double bf16_to_double(uint16_t h) { return std::bit_cast<float>(static_cast<uint32_t>(h) << 16); }
-
-uint16_t double_to_bf16(double d) {
-  auto bits = std::bit_cast<uint32_t>(static_cast<float>(d));
-  if (std::isnan(d)) return static_cast<uint16_t>((bits >> 16) | 64);
-  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
 template <class T>
@@ -106,9 +87,9 @@ std::optional<double> number_at(const regie_tensor& t, int64_t i) {
     case REGIE_F64:
       return load<double>(t, i);
     case REGIE_F16:
-      return half_to_double(load<uint16_t>(t, i));
+      return sdk::half_value(load<uint16_t>(t, i));
     case REGIE_BF16:
-      return bf16_to_double(load<uint16_t>(t, i));
+      return sdk::bfloat_value(load<uint16_t>(t, i));
     default:
       break;
   }
@@ -138,7 +119,7 @@ bool set_number(Tensor& t, int64_t i, double d) {
       store(t, i, double_to_half(d));
       return true;
     case REGIE_BF16:
-      store(t, i, double_to_bf16(d));
+      store(t, i, sdk::bfloat_bits(static_cast<float>(d)));
       return true;
     case REGIE_BOOL:
       store(t, i, static_cast<uint8_t>(d != 0));

@@ -6,40 +6,9 @@
 #include <cstring>
 #include <limits>
 
+#include "regie/half.hpp"
+
 namespace regie {
-
-float bfloat_to_float(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
-
-uint16_t float_to_bfloat(float v) {
-  uint32_t bits = std::bit_cast<uint32_t>(v);
-  if (std::isnan(v)) return static_cast<uint16_t>((bits >> 16) | 0x40);
-  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-}
-
-float half_to_float(uint16_t bits) {
-  uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16, exponent = (bits >> 10) & 31,
-           fraction = bits & 0x3ff;
-  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000 | (fraction << 13));
-  if (exponent == 0) {
-    float small = std::ldexp(static_cast<float>(fraction), -24);
-    return sign ? -small : small;
-  }
-  return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (fraction << 13));
-}
-
-uint16_t float_to_half(float v) {
-  uint32_t bits = std::bit_cast<uint32_t>(v);
-  uint16_t sign = static_cast<uint16_t>((bits >> 16) & 0x8000);
-  bits &= 0x7fffffff;
-  if (bits > 0x7f800000) return static_cast<uint16_t>(sign | 0x7e00 | ((bits >> 13) & 0x3ff));
-  if (bits >= 0x47800000) return sign | 0x7c00;  // 65536 and more
-  if (bits < 0x38800000) {                       // below the least normal number: units of 2^-24
-    double units = std::ldexp(static_cast<double>(std::bit_cast<float>(bits)), 24);
-    return static_cast<uint16_t>(sign | static_cast<uint16_t>(std::nearbyint(units)));
-  }
-  uint32_t rounded = bits + 0xfff + ((bits >> 13) & 1);
-  return static_cast<uint16_t>(sign | ((rounded - 0x38000000) >> 13));
-}
 
 namespace {
 
@@ -135,12 +104,12 @@ std::string spell_element(regie_elem elem, const void* data, uint64_t i) {
     }
     case REGIE_F16: {
       uint16_t bits = load<uint16_t>(data, i);
-      float v = half_to_float(bits);
+      float v = sdk::half_value(bits);
       return spell_real<uint16_t>(bits, 0x7e00, std::isnan(v), spell_float32(v));
     }
     case REGIE_BF16: {
       uint16_t bits = load<uint16_t>(data, i);
-      float v = bfloat_to_float(bits);
+      float v = sdk::bfloat_value(bits);
       return spell_real<uint16_t>(bits, 0x7fc0, std::isnan(v), spell_float32(v));
     }
     case REGIE_I8:
@@ -218,7 +187,7 @@ Status read_element(Lexer& lexer, regie_elem elem, void* data, uint64_t i) {
       REGIE_ASSIGN(bool raw, read_nan(lexer, t, UINT16_MAX, &bits));
       if (raw) return store(data, i, static_cast<uint16_t>(bits)), Status();
       REGIE_ASSIGN(float v, real());
-      return store(data, i, elem == REGIE_F16 ? float_to_half(v) : float_to_bfloat(v)), Status();
+      return store(data, i, elem == REGIE_F16 ? sdk::half_bits(v) : sdk::bfloat_bits(v)), Status();
     }
     case REGIE_I8:
       return read_signed<int8_t>(lexer, t, data, i);

@@ -15,10 +15,4 @@ uint64_t spelled_count(regie_elem elem, uint64_t count);
 // Reads one element at the lexer's place into data[index]; `elem` must not be string.
 Status read_element(Lexer& lexer, regie_elem elem, void* data, uint64_t index);
 
-// IEEE binary16 and bfloat16 against single precision; to nearest, ties to even.
-float half_to_float(uint16_t bits);
-uint16_t float_to_half(float v);
-float bfloat_to_float(uint16_t bits);
-uint16_t float_to_bfloat(float v);
-
 }  // namespace regie

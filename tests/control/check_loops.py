@@ -278,9 +278,9 @@ def ran(command):
         raise RuntimeError(f"{' '.join(map(str, command))}\nexit code {done.returncode}\n{done.stderr}")
 
 
-def check(regie, folder, name):
+def check(regie, folder, name, cases, expected):
     """What is wrong, as lines."""
-    text, inputs = CASES[name]
+    text, inputs = cases[name]
     opset = 8 if name.endswith("_set_8") else 17
     model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]>\n{text}')
     onnx.checker.check_model(model)
@@ -297,7 +297,7 @@ def check(regie, folder, name):
                 ran([regie, "inspect", file])
             for k, values in enumerate(inputs):
                 given = []
-                wanted = EXPECTED.get((name, k)) or session.run(None, values)
+                wanted = expected.get((name, k)) or session.run(None, values)
                 for key, array in values.items():
                     np.save(folder / f"{key}.npy", array)
                     given += ["--input", f"{key}={folder / (key + '.npy')}"]
@@ -316,14 +316,15 @@ def check(regie, folder, name):
     return wrong
 
 
-def main(regie, folder, *names):
+def check_all(cases, expected, regie, folder, *names):
+    """The exit code."""
     wrong = []
-    for name in names or CASES:
-        wrong += check(regie, pathlib.Path(folder) / name, name)
+    for name in names or cases:
+        wrong += check(regie, pathlib.Path(folder) / name, name, cases, expected)
     print("\n".join(wrong))
-    print(f"{len(names or CASES)} cases, {len(wrong)} differences")
+    print(f"{len(names or cases)} cases, {len(wrong)} differences")
     return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(check_all(CASES, EXPECTED, *sys.argv[1:]))

@@ -67,8 +67,15 @@ TEST_F(CacheCommand, SaysHitOrMissAndWhy) {
   EXPECT_EQ(Json::parse(regie("cache list --json").out)["models"].size(), 2u);
   r = regie("cache verify");
   EXPECT_EQ(r.exit_code, 0) << r.out;
+  r = regie("cache gc --max-size 1GB");
+  EXPECT_EQ(r.exit_code, 0);
+  EXPECT_THAT(r.out, HasSubstr("nothing to remove: "));
+  EXPECT_THAT(r.out, HasSubstr("limit 1000000000\n"));
+  r = regie("cache gc --max-size 1Kx");
+  EXPECT_EQ(r.exit_code, 2);
   r = regie("cache gc --max-size 1K");
   EXPECT_EQ(r.exit_code, 0);
+  EXPECT_THAT(r.out, HasSubstr("least recently used entries of "));
   EXPECT_THAT(regie("cache list").out, HasSubstr("0 models"));
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "regie/api/regie.hpp"
 #include "regie_test_paths.h"
@@ -277,6 +278,12 @@ TEST(SimulatorAicore, AFusionThatOverflowsTheBuffersIsVetoed) {
   const std::string wide = compiled(20000), narrow = compiled(900);
   EXPECT_THAT(wide, HasSubstr("engine 'aicore' vetoes it: a row of 20000 elements needs "));
   EXPECT_THAT(wide, HasSubstr("bytes of UB, which has 262144"));
+  // Each is told once, though the rule is tried in every round.
+  std::vector<std::string> told;
+  for (const Json& n : Json::parse(wide)["notes"])
+    if (n.at("kind") == "veto") told.push_back(n.dump());
+  EXPECT_FALSE(told.empty());
+  EXPECT_EQ(std::set<std::string>(told.begin(), told.end()).size(), told.size());
   EXPECT_FALSE(Json::parse(wide)["fusions"].contains("layer-norm"));
   EXPECT_TRUE(Json::parse(narrow)["fusions"].contains("layer-norm"));
   EXPECT_THAT(narrow, testing::Not(HasSubstr("vetoes it")));

@@ -76,6 +76,16 @@ for words in ("65536 bytes", "the best plan that was found takes", "holds", "'w'
     assert words in done.stderr, (words, done.stderr)
 print(done.stderr.strip())
 
-for wrong in ("64X", "0", "-1", "", "many"):
+# Units: 1024s, and 1000s with KB; any case. The plan meets a limit in each as it does in bytes.
+for text, limit in ((f"{arena / 1024:.9f}kib", arena), (f"{arena / 1000:.9f}KB", arena), (f"{arena / 1e6:.9f}mb", arena),
+                    (f"{arena / 1024:.9f}k", arena), (f"{arena / 2 ** 30:.18f}g", arena)):
+    # The fraction is rounded down to bytes: one more where it is a little short.
+    done = call("compile", work / "m.onnx", "-o", work / "units.rgm", "--json", "--memory-limit", text)
+    assert done.returncode in (0, 2), done
+    if done.returncode:
+        assert f"is {limit - 1} bytes" in done.stderr, (text, done.stderr)
+    else:
+        assert json.loads(done.stdout)["arena_bytes"] <= limit
+for wrong in ("64X", "0", "-1", "", "many", "64MiBs", "1,5g"):
     done = call("compile", work / "m.onnx", "-o", work / "wrong.rgm", f"--memory-limit={wrong}")
     assert done.returncode == 2 and "memory-limit" in done.stderr and not (work / "wrong.rgm").exists(), (wrong, done)

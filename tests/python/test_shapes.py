@@ -365,6 +365,21 @@ class CommandLine(unittest.TestCase):
             self.assertAlmostEqual(choice["padding"], 1 - sum(3 * h * w + h for h, w in rows) / got, places=9)
             self.assertLessEqual(choice["plans"], choice["most_plans"])
 
+    def test_advice_has_no_row_twice(self):
+        """Of so few sizes, and on axes that divide no larger number of plans, more plans are the same ones."""
+        random = np.random.default_rng(6)
+        for rows in ([{"x": [n]} for n in (1, 4, 4, 9)],
+                     [{"x": [int(random.choice([8, 16])), int(random.choice([3, 5, 7]))]} for _ in range(80)]):
+            told = self.advise(rows, "--most", 24)
+            sizes = [json.dumps(c["sizes"]) for c in told["choices"]]
+            self.assertEqual(len(set(sizes)), len(sizes))
+            self.assertLess(len(sizes), 24)
+            # Nothing that a larger number finds is lost: all sizes are there, with no padding.
+            self.assertEqual(min(c["padding"] for c in told["choices"]), 0)
+            self.assertEqual(told["choices"][0]["most_plans"], 1)
+            most = [c["most_plans"] for c in told["choices"]]
+            self.assertEqual(most, sorted(set(most)))
+
     def test_advice_leaves_out_the_largest(self):
         told = self.advise([{"x": [n]} for n in [1] * 90 + [2] * 9 + [500]], "--cover", "0.99")
         self.assertEqual(told["choices"][1]["sizes"], [[1, 2]])

@@ -7,52 +7,27 @@ Fails if an arena is larger with them or a run predicted to be more than 1 % or 
 not the difference, if several streams do not meet a limit that they are known to meet, or if an answer differs by a bit.
 """
 import argparse
-import json
 import os
 import pathlib
-import subprocess
 import sys
 
-import numpy as np
-import onnx
-
-HERE = pathlib.Path(__file__).resolve().parent
-TARGETS = HERE.parent.parent / "configs" / "targets"
-sys.path.insert(0, str(HERE.parent / "models"))
-from inputs import input_options, random_inputs  # noqa: E402
+from stream_runs import compiled, inputs_of, networks_of, outputs, target_file
 
 os.environ["REGIE_CACHE"] = "off"
 OFF = ("--set", "schedule-on-streams.reuse=off")
 
 
-def call(*command, fails=False):
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
-    if done.returncode and not fails:
-        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
-    return done
-
-
 class Check:
     def __init__(self, regie, work, network):
         self.regie, self.work, self.network = regie, work, network
-        model = onnx.load(str(network), load_external_data=False)
-        self.given = input_options(random_inputs(model, 5, lambda name, dims: [d or 1 for d in dims]), work)
+        self.given = inputs_of(network, work)
 
     def compile(self, options, model="m"):
         path = self.work / f"{model}.rgm"
-        path.unlink(missing_ok=True)
-        done = call(self.regie, "compile", self.network, "-o", path, "--json", *options)
-        return path, json.loads(done.stdout)
+        return path, compiled(self.regie, self.network, path, *options)
 
     def outputs(self, model):
-        folder = self.work / "out"
-        folder.mkdir(exist_ok=True)
-        for old in folder.glob("*.npy"):
-            old.unlink()
-        call(self.regie, "run", model, *self.given, "--output-dir", folder)
-        made = {f.name: np.load(f).tobytes() for f in folder.glob("*.npy")}
-        assert made, "the run wrote no output"
-        return made
+        return outputs(self.regie, model, self.given, self.work / "out")
 
 
 def main():
@@ -63,16 +38,10 @@ def main():
     parser.add_argument("--only", default="")
     a = parser.parse_args()
     a.work.mkdir(parents=True, exist_ok=True)
-    sink = a.work / "sink.toml"
-    text = (TARGETS / "ascend910a-sim.toml").read_text()
-    changed = text.replace('mode = "issue"', 'mode = "sink"')
-    assert changed != text
-    sink.write_text(changed)
+    sink = target_file(a.work, "ascend910a-sim", mode="sink")
     places = {"910A, issue": ("--target", "ascend910a-sim"), "910A, sink": ("--target", sink),
               "this computer": ("--set", "streams=2", "--threads", "2")}
-    only = set(filter(None, a.only.split(",")))
-    networks = sorted(p for p in a.networks.glob("*.onnx") if not only or p.stem in only)
-    assert networks, "no networks"
+    networks = networks_of(a.networks, a.only)
     failures, smaller, limits = [], 0, 0
     print("| network | where | arena without | with | bytes for one stream | events without | with | of them for bytes | us without | with |")
     print("|---|---|---|---|---|---|---|---|---|---|")
@@ -122,7 +91,7 @@ def main():
                       f"{limited['streams']} streams{'' if several else ' of ' + str(shared['streams'])} | {limited.get('predicted_ns', 0) / 1000:.1f} |", flush=True)
                 if check.outputs(model) != expected and several:
                     failures.append(f"{where}: an answer differs under a lower memory limit")
-    if not only and (smaller < 3 or limits < 3):
+    if not a.only and (smaller < 3 or limits < 3):
         failures.append(f"events for bytes were added in {smaller} cases only")
     if failures:
         sys.exit("\n".join(failures))

@@ -11,40 +11,12 @@ import argparse
 import json
 import math
 import pathlib
-import subprocess
 import sys
 
-import numpy as np
-import onnx
-
-HERE = pathlib.Path(__file__).resolve().parent
-TARGETS = HERE.parent.parent / "configs" / "targets"
-sys.path.insert(0, str(HERE.parent / "models"))
-from inputs import input_options, random_inputs  # noqa: E402
+from stream_runs import call, compiled, inputs_of, networks_of, outputs, target_file
 
 # What has branches that different engines compute, or that are small beside what a task costs.
 OVERLAP = {"googlenet", "heads", "two_towers", "detector"}
-
-
-def call(*command):
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
-def target_file(work, name, mode, numerics):
-    text = (TARGETS / f"{name}.toml").read_text()
-    changed = text.replace('mode = "issue"', f'mode = "{mode}"').replace('numerics = "on"', f'numerics = "{numerics}"')
-    assert changed.count(f'mode = "{mode}"') == 1 and changed.count(f'numerics = "{numerics}"') == 1
-    path = work / f"{name}-{mode}-{numerics}.toml"
-    path.write_text(changed)
-    return path
-
-
-def inputs_of(network, work):
-    model = onnx.load(str(network), load_external_data=False)
-    return input_options(random_inputs(model, 5, lambda name, dims: [d or 1 for d in dims]), work)
 
 
 class Check:
@@ -53,9 +25,7 @@ class Check:
 
     def compile(self, network, target, *settings):
         model = self.work / f"{network.stem}.rgm"
-        report = json.loads(call(self.regie, "compile", network, "-o", model, "--target", target, "--json",
-                                 *[w for s in settings for w in ("--set", s)]))
-        return model, report
+        return model, compiled(self.regie, network, model, "--target", target, *[w for s in settings for w in ("--set", s)])
 
     def simulated_us(self, model):
         profile = json.loads(call(self.regie, "profile", model, "--runs", 1, "--warm-ups", 1, "--json"))
@@ -64,14 +34,7 @@ class Check:
 
     def outputs(self, network, target, given, *settings):
         model, _ = self.compile(network, target, *settings)
-        folder = self.work / "out"
-        folder.mkdir(exist_ok=True)
-        for old in folder.glob("*.npy"):
-            old.unlink()
-        call(self.regie, "run", model, *given, "--output-dir", folder)
-        made = {f.name: np.load(f) for f in folder.glob("*.npy")}
-        assert made, "the run wrote no output"
-        return made
+        return outputs(self.regie, model, given, self.work / "out")
 
 
 def geometric(values):
@@ -89,15 +52,13 @@ def main():
     a = parser.parse_args()
     a.work.mkdir(parents=True, exist_ok=True)
     check, failures, ratios = Check(a.regie, a.work), [], {}
-    only = set(filter(None, a.only.split(",")))
-    networks = sorted(p for p in a.networks.glob("*.onnx") if not only or p.stem in only)
-    assert networks, "no networks"
+    networks = networks_of(a.networks, a.only)
     print("| network | target, mode | one stream us | several us | ratio | streams | events | every | every us | arena one | arena several |")
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     for network in networks:
         for name in a.targets.split(","):
             for mode in ("issue", "sink"):
-                target = target_file(a.work, name, mode, "off")
+                target = target_file(a.work, name, mode=mode, numerics="off")
                 model, one = check.compile(network, target, "streams=1")
                 one_us = check.simulated_us(model)
                 if one_us is None:
@@ -124,13 +85,13 @@ def main():
         if a.no_answers:
             continue
         given = inputs_of(network, a.work)
-        target = target_file(a.work, a.targets.split(",")[0], "sink", "on")
+        target = target_file(a.work, a.targets.split(",")[0], mode="sink", numerics="on")
         expected = check.outputs(network, target, given, "streams=1")
         for settings in ((), ("events=every",)):
             got = check.outputs(network, target, given, *settings)
             assert got.keys() == expected.keys(), (got.keys(), expected.keys())
             for key, value in got.items():
-                if value.tobytes() != expected[key].tobytes():
+                if value != expected[key]:
                     failures.append(f"{network.stem}, {settings}: output {key} differs from that of one stream")
     if not ratios and OVERLAP & {n.stem for n in networks}:
         failures.append("of the networks that have something to overlap none is on a device")

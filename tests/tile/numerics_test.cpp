@@ -6,6 +6,7 @@
 
 #include "machine/half.h"
 #include "programs.h"
+#include "regie/half.hpp"
 #include "regie/plugin.hpp"
 
 namespace regie::tile_test {
@@ -13,21 +14,21 @@ namespace {
 
 TEST(TileNumerics, HalvesAreIeee) {
   for (uint32_t h = 0; h < 65536; ++h) {
-    float f = simulator::half_to_float(static_cast<uint16_t>(h));
+    float f = sdk::half_value(static_cast<uint16_t>(h));
     double want = half_value(static_cast<uint16_t>(h));
     if (std::isnan(want)) {
       EXPECT_TRUE(std::isnan(f));
       continue;
     }
     ASSERT_EQ(f, want) << h;
-    ASSERT_EQ(simulator::float_to_half(f), h);
+    ASSERT_EQ(sdk::half_bits(f), h);
   }
   std::mt19937 random(9);
   for (int i = 0; i < 300000; ++i) {
     uint32_t bits = random();
     float f = std::bit_cast<float>(i % 2 ? bits : (bits & 0x8fffffffu) | 0x30000000u);
     if (std::isnan(f)) continue;
-    ASSERT_EQ(simulator::float_to_half(f), nearest_half(f)) << f;
+    ASSERT_EQ(sdk::half_bits(f), nearest_half(f)) << f;
     uint16_t many[9];
     float floats[9];
     std::fill_n(floats, 9, f);

@@ -41,12 +41,7 @@ TEST(CacheKeys, LinesKeepWhatTheyAreGiven) {
               ElementsAre(fields, std::vector<std::string>{"x"}));
 }
 
-TEST(CacheKeys, SizesAndSettings) {
-  EXPECT_EQ(*parse_size("12"), 12u);
-  EXPECT_EQ(*parse_size("3k"), 3072u);
-  EXPECT_EQ(*parse_size("2G"), uint64_t{2} << 30);
-  for (const char* bad : {"", "G", "1.5G", "-1", "1GB", "99999999999999999999", "99999999999999T"})
-    EXPECT_FALSE(parse_size(bad).ok()) << bad;
+TEST(CacheKeys, Settings) {
   EXPECT_FALSE(cache_options("maybe", std::nullopt, std::nullopt).ok());
   EXPECT_FALSE(cache_options("on", "", std::nullopt).ok());
   EXPECT_EQ(cache_options("read", "/x", "1M")->limit, 1u << 20);

@@ -39,34 +39,6 @@ TEST(TextNumbers, FloatsReadBackExactly) {
   EXPECT_TRUE(std::signbit(back("-0.0")));
 }
 
-// Against the definition of IEEE binary16, computed in double precision.
-TEST(TextNumbers, HalfPrecision) {
-  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
-    auto b = static_cast<uint16_t>(bits);
-    int exponent = (b >> 10) & 31, fraction = b & 0x3ff;
-    float got = half_to_float(b);
-    if (exponent == 31) {
-      EXPECT_EQ(std::isnan(got), fraction != 0);
-      EXPECT_EQ(std::isinf(got), fraction == 0);
-    } else {
-      double want = exponent ? std::ldexp(1024 + fraction, exponent - 25) : std::ldexp(fraction, -24);
-      EXPECT_EQ(static_cast<double>(got), b & 0x8000 ? -want : want);
-    }
-    // Conversion makes a signalling NaN quiet.
-    EXPECT_EQ(float_to_half(got), std::isnan(got) ? b | 0x200 : b);
-  }
-  // Half way between two halves: to the even one; above the greatest by half a unit: infinity.
-  EXPECT_EQ(float_to_half(1 + 1.0f / 2048), 0x3c00);
-  EXPECT_EQ(float_to_half(1 + 3.0f / 2048), 0x3c02);
-  EXPECT_EQ(float_to_half(65519.996f), 0x7bff);
-  EXPECT_EQ(float_to_half(65520.0f), 0x7c00);
-  EXPECT_EQ(float_to_half(std::ldexp(1.0f, -25)), 0);
-  EXPECT_EQ(float_to_half(std::ldexp(1.5f, -25)), 1);
-  EXPECT_EQ(float_to_half(std::ldexp(1023.5f, -24)), 0x400);
-  EXPECT_EQ(float_to_bfloat(1 + 1.0f / 256), 0x3f80);
-  EXPECT_EQ(float_to_bfloat(1 + 3.0f / 256), 0x3f82);
-}
-
 TEST(TextNumbers, Integers) {
   auto read = [](const std::string& text) {
     Lexer lexer(text, "t");

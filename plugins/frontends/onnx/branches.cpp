@@ -64,8 +64,17 @@ void Builder::take_branch(Scope* scope, uint32_t node_index, const Body& body, s
           Attribute::text("message", std::string("the model was read for ") + kBranches[which] + " of " +
                                          quoted(ref.name) + ", but the run chooses " + kBranches[1 - which] +
                                          ": " + why)};
-      node("regie.Require", ref, {value, condition}, attributes, {}, {sdk::str(ref.node->output(i))}, {0},
-           &value);
+      const auto require = [&](uint32_t* of, std::string_view name) {
+        node("regie.Require", ref, {*of, condition}, attributes, {}, {sdk::str(name)}, {0}, of);
+      };
+      if (is_sequence(value)) {
+        const Sequence given = sequence(value);
+        std::vector<uint32_t> parts = parts_of(given);
+        for (uint32_t& part : parts) require(&part, fresh_name(ref.node->output(i) + "_part"));
+        value = add_sequence(of_parts(given, parts));
+      } else {
+        require(&value, ref.node->output(i));
+      }
     }
     results.push_back(value);
   }
@@ -91,37 +100,91 @@ bool Builder::capture(const Scope& scope, std::string_view name, Captures* to) c
   return true;
 }
 
+void Builder::capture_sequence(Translation& t, uint32_t id, std::string_view name, Captures* to) {
+  for (const Captures::OfSequence& s : to->sequences)
+    if (s.name == name) return;
+  Captures::OfSequence s{name, captured_sequence(t, id), {}};
+  for (uint32_t part : parts_of(s.outside)) {
+    s.places.push_back(is_constant(part) ? SIZE_MAX : to->values.size());
+    if (is_constant(part)) continue;
+    regie_type type = value(part).type;
+    to->names.push_back({});
+    to->values.push_back(part);
+    to->dims.emplace_back(type.dims, type.dims + type.rank);
+    type.dims = to->dims.back().data();
+    to->types.push_back(type);
+    to->labels.push_back(sdk::str(name));
+  }
+  to->sequences.push_back(std::move(s));
+}
+
+void Builder::bind_captures(const Captures& captures, const std::vector<uint32_t>& args, Scope* inner) {
+  for (size_t i = 0; i < args.size(); ++i)
+    if (!captures.names[i].empty()) inner->values.emplace(captures.names[i], args[i]);
+  for (const Captures::OfSequence& s : captures.sequences) {
+    std::vector<uint32_t> parts = parts_of(s.outside);
+    for (size_t i = 0; i < parts.size(); ++i)
+      if (s.places[i] != SIZE_MAX) parts[i] = args[s.places[i]];
+    inner->values.emplace(s.name, add_sequence(of_parts(s.outside, parts)));
+  }
+}
+
 // Both branches get all captures as arguments, in one order; constants of the graphs around them are read
 // directly. A branch that cannot be at these shapes need not be taken; where branches give values of other
-// ranks, the If is to be split.
-std::vector<uint32_t> Builder::branches(Scope* scope, uint32_t node_index, const Body& body,
-                                        std::vector<uint32_t>* operands) {
+// ranks, the If is to be split. Sequences that they give become stacks.
+std::vector<uint32_t> Builder::branches(Translation& t, Scope* scope, uint32_t node_index, const Body& body,
+                                        std::vector<uint32_t>* operands, std::vector<bool>* sequences) {
   const NodeRef& ref = body.nodes[node_index];
   const std::array<const Body*, 2> branches = bodies(ref, node_index, body);
   Captures captures;
   for (const Body* branch : branches)
     for (std::string_view name : branch->captures)
-      if (!capture(*scope, name, &captures))
-        context_.unsupported("its branch reads the sequence " + quoted(name) +
-                             "; sequences do not enter branches");
+      if (!capture(*scope, name, &captures)) capture_sequence(t, scope->find(name), name, &captures);
   operands->insert(operands->end(), captures.values.begin(), captures.values.end());
 
   const uint32_t condition = operands->at(0);
   std::vector<uint32_t> regions, results[2];
+  // In a region that stays open: the values of the branch's outputs, sequences among them.
+  const auto read = [&](size_t which) {
+    std::vector<uint32_t> args(captures.names.size()), given;
+    regions.push_back(open_region(kBranches[which], captures.types, captures.labels, args.data()));
+    Scope inner{scope, {}};
+    bind_captures(captures, args, &inner);
+    build(*branches[which], &inner);
+    for (const wire::ValueInfo& v : branches[which]->proto->output()) given.push_back(inner.find(v.name()));
+    context_.at(ref.name, ref.node->op_type());
+    return given;
+  };
+  // Of a sequence without elements: the type of those that the other branch has.
+  const auto type_in_other = [&](size_t which, size_t i) {
+    std::optional<ElementType> type;
+    if (possible([&] {
+          const uint32_t id = read(1 - which)[i];
+          if (is_sequence(id)) type = type_of_elements(t, sequence(id));
+        }))
+      abandon_region();
+    regions.pop_back();
+    return type;
+  };
   for (size_t which = 0; which < 2; ++which) {
+    std::vector<std::optional<ElementType>> types(static_cast<size_t>(ref.node->output_size()));
     const bool can_be = possible([&] {
-      std::vector<uint32_t> args(captures.names.size());
-      regions.push_back(open_region(kBranches[which], captures.types, captures.labels, args.data()));
-      Scope inner{scope, {}};
-      for (size_t i = 0; i < args.size(); ++i) inner.values.emplace(captures.names[i], args[i]);
-      build(*branches[which], &inner);
-      for (const wire::ValueInfo& v : branches[which]->proto->output()) {
-        results[which].push_back(inner.find(v.name()));
-        if (is_sequence(results[which].back()))
-          context_.unsupported("the result " + quoted(v.name()) + " of " + kBranches[which] +
-                               " is a sequence; branches give tensors");
+      results[which] = read(which);
+      for (size_t i = 0; i < types.size(); ++i) {
+        uint32_t& id = results[which][i];
+        if (which == 1 && is_sequence(id) != sequences->at(i))
+          context_.invalid("output " + std::to_string(i) +
+                           " is a sequence in one branch, and a tensor in the other");
+        if (which == 0) sequences->push_back(is_sequence(id));
+        if (!is_sequence(id)) continue;
+        Sequence given = captured_sequence(t, id);
+        types[i] = type_of_elements(t, given);
+        if (!types[i]) {
+          types[i] = which == 1 ? type_of_elements(t, from_stack(results[0][i])) : type_in_other(which, i);
+          if (!types[i]) types[i] = ElementType{given.elem, {}};
+        }
+        id = stack_of(t, given, types[i]);
       }
-      context_.at(ref.name, ref.node->op_type());
     });
     if (!can_be) {
       // What is wrong with it is said if the other one cannot be, either.
@@ -138,6 +201,9 @@ std::vector<uint32_t> Builder::branches(Scope* scope, uint32_t node_index, const
         const bool open[2] = {unranked_.count(results[0][i]) != 0, unranked_.count(results[1][i]) != 0};
         if (a.rank == b.rank && !open[0] && !open[1]) continue;
         if (a.container != REGIE_TENSOR || b.container != REGIE_TENSOR) continue;
+        if (sequences->at(i))
+          context_.unsupported("its output " + quoted(ref.node->output(static_cast<int>(i))) +
+                               " is a sequence of tensors of one rank or another, as the run tells");
         const size_t lower = open[0] != open[1] ? (open[0] ? 1 : 0) : a.rank < b.rank ? 0 : 1;
         abandon_region();
         split_ = Split{lower,

@@ -21,6 +21,7 @@
 #include "functions.h"
 #include "operators.h"
 #include "reader.h"
+#include "stacks.h"
 #include "tensors.h"
 
 namespace regie::onnx {
@@ -69,6 +70,13 @@ class Builder {
     sequences_.push_back(std::move(s));
     return kSequenceBit | static_cast<uint32_t>(sequences_.size() - 1);
   }
+  // A sequence as a region may take it, with all that it is made of: GrowthSeen, where a Loop grows it.
+  Sequence captured_sequence(Translation& t, uint32_t id);
+  uint32_t new_growth() { return growths_++; }
+  // Reads something in regions of its own. What it has seen of a sequence that grows, where that has ended
+  // it: its regions are thrown away then.
+  template <class F>
+  std::optional<GrowthSeen> watched(F&& read);
   // A name for a value that the model does not have.
   std::string_view fresh_name(const std::string& wanted);
   void bind(Scope* scope, const NodeRef& ref, const std::vector<uint32_t>& results);
@@ -94,9 +102,9 @@ class Builder {
   void take_branch(Scope* scope, uint32_t node_index, const Body& body, size_t which,
                    uint32_t condition = REGIE_NONE, const std::string& why = {});
   // The regions of an If; `operands` gets the captured values. None if only one branch can be had, which is
-  // built in the place of the If then.
-  std::vector<uint32_t> branches(Scope* scope, uint32_t node_index, const Body& body,
-                                 std::vector<uint32_t>* operands);
+  // built in the place of the If then. `sequences`: by output, whether it is the stack of a sequence.
+  std::vector<uint32_t> branches(Translation& t, Scope* scope, uint32_t node_index, const Body& body,
+                                 std::vector<uint32_t>* operands, std::vector<bool>* sequences);
 
  private:
   const regie_edit_api& api() const { return *context_.import->edit_api; }
@@ -120,7 +128,15 @@ class Builder {
     std::vector<regie_type> types;
     std::vector<std::vector<regie_dim>> dims;  // of the types: the host's belong to it
     std::vector<regie_str> labels;
+    struct OfSequence {
+      std::string_view name;
+      Sequence outside;
+      std::vector<size_t> places;  // of its parts among `values`; SIZE_MAX: a constant
+    };
+    std::vector<OfSequence> sequences;
   };
+  void capture_sequence(Translation& t, uint32_t id, std::string_view name, Captures* to);
+  void bind_captures(const Captures& captures, const std::vector<uint32_t>& args, Scope* inner);
   bool capture(const Scope& scope, std::string_view name, Captures* to) const;  // false: a sequence
 
   // ranks.cpp
@@ -152,6 +168,7 @@ class Builder {
   std::deque<Sequence> sequences_;
   std::unique_ptr<Body> body_;
   size_t open_regions_ = 0;
+  uint32_t growths_ = 0;
   // Values whose rank the run tells, as a list of their elements: their dimensions. Only outputs of the model
   // and of branches are such.
   std::unordered_map<uint32_t, uint32_t> unranked_;
@@ -159,6 +176,19 @@ class Builder {
   bool any_rank_ = true;
   uint64_t again_ = 0;  // nodes that were read in branches of others
 };
+
+template <class F>
+std::optional<GrowthSeen> Builder::watched(F&& read) {
+  const size_t open = open_regions_;
+  try {
+    read();
+    return std::nullopt;
+  } catch (const GrowthSeen& seen) {
+    while (open_regions_ > open) abandon_region();
+    split_.reset();
+    return seen;
+  }
+}
 
 template <class F>
 bool Builder::possible(F&& build, bool own_words) {

@@ -21,9 +21,10 @@ regie_type one_element(regie_elem elem, const wire::ValueInfo& declared, const r
 
 // ---- LoopRegion ----
 
-LoopRegion::LoopRegion(Builder& builder, const Scope& scope, const Body& outer, uint32_t node,
+LoopRegion::LoopRegion(Builder& builder, Translation& t, const Scope& scope, const Body& outer, uint32_t node,
                        const Body& body)
     : builder_(builder),
+      t_(t),
       context_(builder.context()),
       ref_(outer.nodes[node]),
       body_(body),
@@ -39,6 +40,11 @@ const Body& LoopRegion::body_of(Context& context, const Body& outer, uint32_t no
 void LoopRegion::carry(uint32_t value, const std::string& name) {
   add(value, name);
   carried_ = arguments_.size();
+}
+
+void LoopRegion::loosen(size_t axis) {
+  Argument& a = arguments_.back();
+  a.dims[axis] = builder_.late_dim(std::string(a.name) + "." + std::to_string(axis));
 }
 
 void LoopRegion::add(uint32_t value, std::string_view name) {
@@ -65,6 +71,12 @@ void LoopRegion::open(const wire::ValueInfo* number, const wire::ValueInfo* cond
     const uint32_t v = inner_.outer->find(name);
     if (v == REGIE_NONE)
       context_.invalid("input " + quoted(name) + " is a value that nothing in the model makes");
+    if (is_sequence(v)) {
+      CapturedSequence s{name, builder_.captured_sequence(t_, v), {}};
+      for (uint32_t part : parts_of(s.outside)) s.places.push_back(capture(part, name));
+      sequences_.push_back(std::move(s));
+      continue;
+    }
     if (!builder_.is_constant(v)) {
       by_name_.emplace_back(name, arguments_.size());
       add(v, name);
@@ -92,6 +104,12 @@ void LoopRegion::open_now() {
   region_ = builder_.open_region(kBody, types, names, args_.data());
   inner_.values.clear();
   for (const auto& [name, place] : by_name_) inner_.values.emplace(name, args_[2 + place]);
+  for (const CapturedSequence& s : sequences_) {
+    std::vector<uint32_t> parts = parts_of(s.outside);
+    for (size_t i = 0; i < parts.size(); ++i)
+      if (s.places[i] != kDirect) parts[i] = args_[2 + s.places[i]];
+    inner_.values.emplace(s.name, builder_.add_sequence(of_parts(s.outside, parts)));
+  }
 }
 
 bool LoopRegion::settled(const std::vector<uint32_t>& carried_results) {
@@ -150,6 +168,133 @@ std::vector<uint32_t> LoopRegion::operands(uint32_t trips, uint32_t condition) c
 
 // ---- Loop ----
 
+namespace {
+
+struct Carried {
+  enum As {
+    kTensor,
+    kAdded,    // a sequence: elements are added at its ends and it is not looked at
+    kSought,   // to find the type of its elements
+    kStacked,  // as a stack
+  };
+  As as = kTensor;
+  uint32_t initial = REGIE_NONE;
+  std::optional<ElementType> type;  // of elements
+  uint32_t growth = REGIE_NONE;     // kAdded, kSought: tells it from others
+};
+
+// Reads the body with carried sequences as `values` say. GrowthSeen: it has to be read once more, as one of
+// them is something else.
+LoopNode read_loop(Builder& builder, Translation& t, const Scope& scope, const Body& outer, uint32_t index,
+                   const Body& body, std::vector<Carried>& values) {
+  Context& context = t.context;
+  const wire::Graph& graph = *body.proto;
+  LoopRegion region(builder, t, scope, outer, index, body);
+  std::vector<size_t> place(values.size(), SIZE_MAX);  // among what the region carries
+  size_t carried = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    Carried& c = values[i];
+    const std::string& name = graph.input(static_cast<int>(2 + i)).name();
+    if (c.as == Carried::kAdded || c.as == Carried::kSought) {
+      c.growth = builder.new_growth();
+      continue;
+    }
+    uint32_t initial = c.initial;
+    if (c.as == Carried::kStacked) {
+      initial = stack_of(t, builder.sequence(c.initial), c.type);
+    }
+    region.carry(initial, name);
+    // With no elements at first, what the run tells of their shape is not that of the initial value.
+    for (size_t d = 0; c.as == Carried::kStacked && d < c.type->dims.size(); ++d)
+      if (c.type->dims[d] < 0) region.loosen(d + 1);
+    place[i] = carried++;
+  }
+  region.open(&graph.input(0), &graph.input(1));
+  std::vector<uint32_t> results;
+  do {
+    for (int i = 0; i < 2; ++i) region.bind(graph.input(i).name(), region.argument(static_cast<size_t>(i)));
+    for (size_t i = 0; i < values.size(); ++i) {
+      const Carried& c = values[i];
+      const std::string& name = graph.input(static_cast<int>(2 + i)).name();
+      if (place[i] == SIZE_MAX) {
+        Sequence s;
+        s.growth = c.growth;
+        s.sought = c.as == Carried::kSought;
+        region.bind(name, builder.add_sequence(std::move(s)));
+      } else {
+        const uint32_t argument = region.argument(2 + place[i]);
+        region.bind(name, c.as == Carried::kStacked ? builder.add_sequence(from_stack(argument)) : argument);
+      }
+    }
+    const std::vector<uint32_t> given = region.build();
+    results.assign(1, given[0]);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const Carried& c = values[i];
+      const uint32_t value = given[1 + i];
+      const std::string what = "carried value " + std::to_string(i) + " is a ";
+      if (is_sequence(value) != (c.as != Carried::kTensor))
+        context.invalid(what + (c.as == Carried::kTensor
+                                    ? "tensor before an iteration and a sequence after it"
+                                    : "sequence before an iteration and a tensor after it"));
+      if (c.as == Carried::kTensor) {
+        results.push_back(value);
+        continue;
+      }
+      Sequence& s = builder.sequence(value);
+      if (c.as == Carried::kSought) {
+        // Nothing was put into it: it is another one in the end, or stays empty, whatever its type.
+        const auto type = s.growth == REGIE_NONE ? type_of_elements(t, s) : std::nullopt;
+        throw GrowthSeen{c.growth, GrowthSeen::kElement,
+                         type ? *type : ElementType{builder.sequence(c.initial).elem, {}}};
+      }
+      if (s.growth != REGIE_NONE && s.growth != c.growth)
+        throw GrowthSeen{s.growth, GrowthSeen::kOtherUse, {}};
+      if (c.as == Carried::kAdded) {
+        if (s.growth != c.growth) throw GrowthSeen{c.growth, GrowthSeen::kOtherUse, {}};
+        continue;
+      }
+      results.push_back(stack_of(t, s, c.type));
+    }
+    for (size_t i = 1 + values.size(); i < given.size(); ++i) {
+      if (is_sequence(given[i])) context.invalid("a sequence is collected; only tensors can be");
+      results.push_back(given[i]);
+    }
+    LoopNode out;
+    out.carried = static_cast<int64_t>(carried);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const Carried& c = values[i];
+      LoopNode::Output o;
+      o.result = place[i];
+      o.sequence = c.as != Carried::kTensor;
+      out.sequences = out.sequences || o.sequence;
+      if (c.as == Carried::kAdded) {
+        const Sequence& s = builder.sequence(given[1 + i]);
+        o.before = c.initial;
+        for (const auto& [from, to] : {std::pair(&s.front, &o.front), std::pair(&s.back, &o.back)})
+          for (uint32_t v : *from) {
+            to->push_back(results.size() - 1);
+            results.push_back(v);
+          }
+      }
+      out.outputs.push_back(std::move(o));
+    }
+    for (size_t i = 1 + values.size(); i < given.size(); ++i) {
+      LoopNode::Output o;
+      o.result = carried + (i - 1 - values.size());
+      out.outputs.push_back(std::move(o));
+    }
+    if (!region.settled({results.begin() + 1, results.end()})) continue;
+    results[0] = region.unwrapped(graph.output(0).name());
+    region.close(results);
+    out.operands = region.operands(t.operand(0), t.operand(1));
+    out.region = region.id();
+    out.results = results.size() - 1;
+    return out;
+  } while (true);
+}
+
+}  // namespace
+
 LoopNode loop_node(Builder& builder, Translation& t, const Scope& scope, const Body& outer, uint32_t index) {
   Context& context = t.context;
   const wire::Node& node = *t.ref.node;
@@ -165,25 +310,30 @@ LoopNode loop_node(Builder& builder, Translation& t, const Scope& scope, const B
     context.invalid("its body has " + std::to_string(graph.output_size()) + " outputs, not a condition, " +
                     std::to_string(carried) + " carried values and what is collected; the node has " +
                     std::to_string(node.output_size()));
-  LoopRegion region(builder, scope, outer, index, body);
-  for (int i = 0; i < carried; ++i) {
-    const uint32_t initial = t.operand(static_cast<size_t>(2 + i));
-    if (initial == REGIE_NONE)
+  for (int i = 0; i < carried; ++i)
+    if (t.operand(static_cast<size_t>(2 + i)) == REGIE_NONE)
       context.invalid("carried value " + std::to_string(i) + " has no initial value");
-    region.carry(initial, graph.input(2 + i).name());
+  std::vector<Carried> values(static_cast<size_t>(carried));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i].initial = t.operand(2 + i);
+    if (!is_sequence(values[i].initial)) continue;
+    values[i].as = Carried::kAdded;
+    values[i].initial = builder.add_sequence(builder.captured_sequence(t, values[i].initial));
+    values[i].type = type_of_elements(t, builder.sequence(values[i].initial));
   }
-  region.open(&graph.input(0), &graph.input(1));
-  std::vector<uint32_t> results;
-  do {
-    for (int i = 0; i < 2 + carried; ++i)
-      region.bind(graph.input(i).name(), region.argument(static_cast<size_t>(i)));
-    results = region.build();
-  } while (!region.settled({results.begin() + 1, results.end()}));
-  results[0] = region.unwrapped(graph.output(0).name());
-  region.close(results);
-  LoopNode out{region.operands(t.operand(0), t.operand(1)), region.id(), carried, {}};
-  out.results = results.size() - 1;
-  return out;
+  // How a sequence is carried is known when the body has been read, which is read again then.
+  for (;;) {
+    LoopNode made;
+    const std::optional<GrowthSeen> seen =
+        builder.watched([&] { made = read_loop(builder, t, scope, outer, index, body, values); });
+    if (!seen) return made;
+    context.at(t.ref.name, node.op_type());
+    const auto it = std::find_if(values.begin(), values.end(),
+                                 [&](const Carried& c) { return c.growth == seen->growth; });
+    if (it == values.end()) throw *seen;  // of a Loop around this one
+    if (seen->kind == GrowthSeen::kElement) it->type = seen->type;
+    it->as = it->type ? Carried::kStacked : Carried::kSought;
+  }
 }
 
 // ---- Scan ----
@@ -235,7 +385,7 @@ ScanNode scan_node(Builder& builder, Translation& t, const Scope& scope, const B
   out.axes = list_of(t, "scan_output_axes", collected);
   out.directions = list_of(t, "scan_output_directions", collected);
 
-  LoopRegion region(builder, scope, outer, index, body);
+  LoopRegion region(builder, t, scope, outer, index, body);
   for (size_t i = 0; i < states + scanned; ++i)
     if (operands[i] == REGIE_NONE) context.invalid("input " + std::to_string(i) + " is missing");
   for (size_t i = 0; i < states; ++i) region.carry(operands[i], graph.input(static_cast<int>(i)).name());

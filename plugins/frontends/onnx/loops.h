@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "builder.h"
+#include "stacks.h"
 
 namespace regie::onnx {
 
@@ -18,12 +19,14 @@ namespace regie::onnx {
 class LoopRegion {
  public:
   static constexpr size_t kDirect = SIZE_MAX;  // a constant: the region reads it as it is
-  LoopRegion(Builder& builder, const Scope& scope, const Body& outer, uint32_t node, const Body& body);
+  LoopRegion(Builder& builder, Translation& t, const Scope& scope, const Body& outer, uint32_t node,
+             const Body& body);
   static const Body& body_of(Context& context, const Body& outer, uint32_t node);
 
   // Carried values first. Both give the place among all that goes in; argument() counts two before them.
   void carry(uint32_t value, const std::string& name);
   size_t capture(uint32_t value, std::string_view name);
+  void loosen(size_t axis);  // of what was carried last: it is the run's
   void open(const wire::ValueInfo* number, const wire::ValueInfo* condition);
   // After build(): do all carried values end an iteration with the type that they began it with? Where
   // dimensions differ the region is thrown away and a new one opened, in which they are open; build it again.
@@ -47,6 +50,7 @@ class LoopRegion {
   void add(uint32_t value, std::string_view name);
 
   Builder& builder_;
+  Translation& t_;
   Context& context_;
   const NodeRef& ref_;
   const Body& body_;
@@ -55,6 +59,13 @@ class LoopRegion {
   size_t carried_ = 0;
   const wire::ValueInfo *number_ = nullptr, *condition_ = nullptr;
   std::vector<std::pair<std::string_view, size_t>> by_name_;
+  // Sequences of the graphs around it: what they are made of, where constants are themselves.
+  struct CapturedSequence {
+    std::string_view name;
+    Sequence outside;
+    std::vector<size_t> places;
+  };
+  std::vector<CapturedSequence> sequences_;
   std::vector<uint32_t> args_;
   uint32_t region_ = REGIE_NONE;
 };
@@ -64,6 +75,16 @@ struct LoopNode {
   uint32_t region;
   int64_t carried;
   size_t results;
+  // Of a Loop, how its outputs come of the results: one of them, or a sequence of what was carried or
+  // collected.
+  struct Output {
+    size_t result = SIZE_MAX;
+    bool sequence = false;
+    uint32_t before = REGIE_NONE;  // the sequence that the Loop began with, where it was added to
+    std::vector<size_t> front, back;
+  };
+  std::vector<Output> outputs = {};
+  bool sequences = false;  // there are some among them
 };
 
 struct ScanNode {
@@ -82,5 +103,10 @@ LoopNode loop_node(Builder& builder, Translation& t, const Scope& scope, const B
 // `operands`: states and what is scanned, which are the node's last inputs.
 ScanNode scan_node(Builder& builder, Translation& t, const Scope& scope, const Body& outer, uint32_t index,
                    const std::vector<uint32_t>& operands);
+
+// The body for each element of sequences: of lists one after another, of stacks as a Loop. Gives the node's
+// outputs, which are sequences; makes the Loop, if it is one.
+std::vector<uint32_t> map_sequences(Builder& builder, Translation& t, const Scope& scope, const Body& outer,
+                                    uint32_t index);
 
 }  // namespace regie::onnx

@@ -63,13 +63,65 @@ class NodeTranslation final : public Translation {
     if (const std::optional<bool> taken = builder_.known_condition(operand(0)))
       return builder_.take_branch(scope_, index_, body_, *taken ? 0 : 1);
     std::vector<uint32_t> all = operands;
-    const std::vector<uint32_t> regions = builder_.branches(scope_, index_, body_, &all);
+    std::vector<bool> sequences;
+    const std::vector<uint32_t> regions = builder_.branches(*this, scope_, index_, body_, &all, &sequences);
     if (regions.empty()) return;
-    finish(ref.node->op_type(), all, {}, regions, static_cast<size_t>(ref.node->output_size()));
+    const auto count = static_cast<size_t>(ref.node->output_size());
+    if (std::find(sequences.begin(), sequences.end(), true) == sequences.end())
+      return finish(ref.node->op_type(), all, {}, regions, count);
+    std::vector<regie_str> names(count);
+    std::vector<uint8_t> omitted(count);
+    std::vector<uint32_t> results(count, REGIE_NONE);
+    for (size_t i = 0; i < count; ++i) {
+      const std::string& name = ref.node->output(static_cast<int>(i));
+      omitted[i] = name.empty();
+      if (!name.empty())
+        names[i] = sdk::str(sequences[i] ? builder_.fresh_name(name + "_stack") : std::string_view(name));
+    }
+    builder_.node(ref.node->op_type(), ref, all, {}, regions, names, omitted, results.data());
+    for (size_t i = 0; i < count; ++i)
+      if (sequences[i] && !omitted[i]) results[i] = add_sequence(from_stack(results[i]));
+    builder_.bind(scope_, ref, results);
   }
   void finish_loop() override {
     const LoopNode loop = loop_node(builder_, *this, *scope_, body_, index_);
-    finish("Loop", loop.operands, {Attribute::integer("carried", loop.carried)}, {loop.region}, loop.results);
+    const std::vector<Attribute> attributes{Attribute::integer("carried", loop.carried)};
+    if (!loop.sequences) return finish("Loop", loop.operands, attributes, {loop.region}, loop.results);
+    std::vector<regie_str> names(loop.results, regie_str{});
+    std::vector<uint8_t> omitted(loop.results, 1);
+    std::vector<uint32_t> results(loop.results, REGIE_NONE);
+    const auto want = [&](size_t result, std::string_view name) {
+      names[result] = sdk::str(name);
+      omitted[result] = 0;
+    };
+    const auto output = [&](size_t i) {
+      return output_wanted(static_cast<int>(i)) ? std::string_view(ref.node->output(static_cast<int>(i)))
+                                                : std::string_view();
+    };
+    for (size_t i = 0; i < loop.outputs.size(); ++i) {
+      const LoopNode::Output& o = loop.outputs[i];
+      if (output(i).empty()) continue;
+      if (o.result != SIZE_MAX)
+        want(o.result, o.sequence ? builder_.fresh_name(std::string(output(i)) + "_stack") : output(i));
+      for (const std::vector<size_t>* list : {&o.front, &o.back})
+        for (size_t result : *list) want(result, builder_.fresh_name(std::string(output(i)) + "_added"));
+    }
+    builder_.node("Loop", ref, loop.operands, attributes, {loop.region}, names, omitted, results.data());
+    for (size_t i = 0; i < loop.outputs.size(); ++i) {
+      const LoopNode::Output& o = loop.outputs[i];
+      if (output(i).empty()) continue;
+      const auto of = [&](const std::vector<size_t>& list) {
+        std::vector<uint32_t> values;
+        for (size_t result : list) values.push_back(results[result]);
+        return values;
+      };
+      uint32_t value = o.before;
+      if (o.result != SIZE_MAX)
+        value = o.sequence ? add_sequence(from_stack(results[o.result])) : results[o.result];
+      else if (!o.front.empty() || !o.back.empty())
+        value = add_sequence(grown(*this, sequence(o.before), of(o.front), of(o.back)));
+      builder_.bind(scope_, output(i), value);
+    }
   }
   void finish_scan() override {
     const std::vector<uint32_t> results = scan_results(operands, true);
@@ -113,6 +165,9 @@ class NodeTranslation final : public Translation {
                     &whole);
       builder_.bind(scope_, name, whole);
     }
+  }
+  void finish_sequence_map() override {
+    builder_.bind(scope_, ref, map_sequences(builder_, *this, *scope_, body_, index_));
   }
   void finish_constant() override {
     if (ref.node->output_size() != 1 || ref.node->output(0).empty())
@@ -207,6 +262,13 @@ class NodeTranslation final : public Translation {
 };
 
 }  // namespace
+
+Sequence Builder::captured_sequence(Translation& t, uint32_t id) {
+  Sequence& s = sequence(id);
+  complete(t, s);
+  if (s.growth != REGIE_NONE && !s.sought) throw GrowthSeen{s.growth, GrowthSeen::kOtherUse, {}};
+  return s;
+}
 
 uint32_t Builder::constant(uint32_t kind, const TensorData& tensor, std::string_view name) {
   const regie_tensor view = tensor.view();

@@ -373,6 +373,7 @@ constexpr Operator kOperators[] = {
     {"SequenceErase", "11", {{11, "", 1, 2, sequence_erase}}},
     {"SequenceInsert", "11", {{11, "", 2, 3, sequence_insert}}},
     {"SequenceLength", "11", {{11, "", 1, 1, sequence_length}}},
+    {"SequenceMap", "17", {{17, "body:g", 1, kAny, sequence_map}}},
     {"Shape", "1 13 15 19 21 23 24 25", {{1, "", 1, 1, same}, {15, "end:i start:i", 1, 1, same}}},
     {"Shrink", "9", {{9, "bias:f lambd:f", 1, 1, same}}},
     {"Sigmoid", "1 6 13", {{1, "consumed_inputs:I", 1, 1, same}, {6, "", 1, 1, same}}},

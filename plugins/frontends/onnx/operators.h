@@ -94,6 +94,7 @@ class Translation {
   virtual void finish_loop() = 0;
   virtual void finish_scan() = 0;
   virtual void finish_scan_of_8() = 0;
+  virtual void finish_sequence_map() = 0;
 
   // Does anything in the model read this output?
   virtual bool output_read(int index) const = 0;

@@ -6,24 +6,49 @@
 #include <numeric>
 
 #include "operators.h"
+#include "stacks.h"
 
 namespace regie::onnx {
 
 namespace {
 
-constexpr Translate kTakers[] = {
-    sequence_construct, sequence_empty,       sequence_insert,   sequence_erase,       sequence_at,
-    sequence_length,    concat_from_sequence, split_to_sequence, optional_has_element, identity};
+constexpr Translate kTakers[] = {sequence_construct,
+                                 sequence_empty,
+                                 sequence_insert,
+                                 sequence_erase,
+                                 sequence_at,
+                                 sequence_length,
+                                 concat_from_sequence,
+                                 split_to_sequence,
+                                 optional_has_element,
+                                 identity,
+                                 loop,
+                                 sequence_map};
 
 Sequence& sequence_operand(Translation& t, size_t i) {
   if (!is_sequence(t.operand(i)))
     t.context.invalid("input " + std::to_string(i) + " must be a sequence, and is a tensor");
   Sequence& s = t.sequence(t.operand(i));
-  if (s.make) {
-    s.tensors = s.make(t);
-    s.make = nullptr;
-  }
+  complete(t, s);
   return s;
+}
+
+// For operators that only see what a sequence is; of one that a Loop grows that is not known.
+Sequence& settled_operand(Translation& t, size_t i) {
+  Sequence& s = sequence_operand(t, i);
+  if (s.sought)
+    t.context.unsupported(
+        "elements are read of a sequence that is empty before the Loop and has got none in its body: their "
+        "type "
+        "is not known");
+  if (s.growth != REGIE_NONE) throw GrowthSeen{s.growth, GrowthSeen::kOtherUse, {}};
+  return s;
+}
+
+// A number that nobody knows, for what is read for the types of its values and thrown away.
+uint32_t unknown_number(Translation& t) {
+  const uint32_t some = t.make("Shape", {t.make("NonZero", {t.constant(integers({1}), "some")})});
+  return t.make("Gather", {some, t.constant(integer(1), "last")});
 }
 
 uint32_t iota(Translation& t, int64_t first, int64_t count, const char* name) {
@@ -135,11 +160,25 @@ void sequence_construct(Translation& t) {
   t.finish_with({t.add_sequence(std::move(s))});
 }
 
-void sequence_empty(Translation& t) { t.finish_with({t.add_sequence(Sequence{})}); }
+void sequence_empty(Translation& t) {
+  Sequence s;
+  s.elem = element_type(t.context, static_cast<int32_t>(t.attributes.take_integer("dtype", 1)));
+  t.finish_with({t.add_sequence(std::move(s))});
+}
 
 void sequence_insert(Translation& t) {
   Sequence s = sequence_operand(t, 0);
   if (is_sequence(t.operand(1))) t.context.invalid("the elements of a sequence are tensors");
+  if (s.growth != REGIE_NONE) {
+    const Translation::Type type = t.type(t.operand(1));
+    if (s.sought) throw GrowthSeen{s.growth, GrowthSeen::kElement, {type.elem, type.dims}};
+    const bool at_front = t.operand(2) != REGIE_NONE;
+    if (at_front && known_number(t, t.operand(2)) != 0) throw GrowthSeen{s.growth, GrowthSeen::kOtherUse, {}};
+    (at_front ? s.front : s.back).push_back(t.operand(1));
+    return t.finish_with({t.add_sequence(std::move(s))});
+  }
+  if (s.stack != REGIE_NONE)
+    return t.finish_with({t.add_sequence(stack_insert(t, s, t.operand(1), t.operand(2)))});
   const Position at = position_of(t, 2, s.length, s.length, s.length);
   if (at.known && s.order == REGIE_NONE) {
     s.tensors.insert(s.tensors.begin() + at.number, t.operand(1));
@@ -158,7 +197,8 @@ void sequence_insert(Translation& t) {
 }
 
 void sequence_erase(Translation& t) {
-  Sequence s = sequence_operand(t, 0);
+  Sequence s = settled_operand(t, 0);
+  if (s.stack != REGIE_NONE) return t.finish_with({t.add_sequence(stack_erase(t, s, t.operand(1)))});
   if (s.length == 0) t.context.invalid("nothing can be erased from an empty sequence");
   const Position at = position_of(t, 1, s.length, s.length - 1, s.length - 1);
   if (at.known && s.order == REGIE_NONE) {
@@ -174,7 +214,8 @@ void sequence_erase(Translation& t) {
 }
 
 void sequence_at(Translation& t) {
-  const Sequence& s = sequence_operand(t, 0);
+  const Sequence& s = settled_operand(t, 0);
+  if (s.stack != REGIE_NONE) return t.finish("Identity", {stack_at(t, s, t.operand(1))}, {});
   if (s.length == 0) t.context.invalid("an empty sequence has no elements");
   const Position at = position_of(t, 1, s.length, s.length - 1, 0);
   if (at.known && s.order == REGIE_NONE)
@@ -185,12 +226,20 @@ void sequence_at(Translation& t) {
 
 void sequence_length(Translation& t) {
   if (!is_sequence(t.operand(0))) t.context.invalid("input 0 must be a sequence, and is a tensor");
-  t.finish("Identity", {t.constant(integer(t.sequence(t.operand(0)).length), "length")}, {});
+  const Sequence& s = t.sequence(t.operand(0));
+  if (s.growth != REGIE_NONE && !s.sought) throw GrowthSeen{s.growth, GrowthSeen::kOtherUse, {}};
+  if (s.stack != REGIE_NONE) return t.finish("Identity", {stack_length(t, s)}, {});
+  if (s.sought) return t.finish("Identity", {unknown_number(t)}, {});
+  t.finish("Identity", {t.constant(integer(s.length), "length")}, {});
 }
 
 void concat_from_sequence(Translation& t) {
-  const Sequence& s = sequence_operand(t, 0);
+  const Sequence& s = settled_operand(t, 0);
   const int64_t axis = t.attributes.take_integer("axis", 0);
+  if (s.stack != REGIE_NONE) {
+    const bool new_axis = t.attributes.take_integer("new_axis", 0) != 0;
+    return t.finish("Identity", {stack_concat(t, s, axis, new_axis)}, {});
+  }
   if (s.length == 0) t.context.invalid("an empty sequence has no elements to concatenate");
   const std::vector<uint32_t> elements = elements_of(t, s);
   if (t.attributes.take_integer("new_axis", 0) != 0)
@@ -214,6 +263,14 @@ void split_to_sequence(Translation& t) {
     if (s.length < 0) t.context.unsupported(dynamic);
   } else {
     const std::optional<int64_t> part = split == REGIE_NONE ? int64_t{1} : known_number(t, split);
+    if (size < 0 && part == 1) {  // elements of one shape, as many as the run tells
+      std::vector<int64_t> perm{axis};
+      for (int64_t i = 0; i < type.rank; ++i)
+        if (i != axis) perm.push_back(i);
+      uint32_t stack = axis ? t.make("Transpose", {x}, {Attribute::list("perm", perm)}) : x;
+      if (keep) stack = t.make("Unsqueeze", {stack, t.constant(integers({axis + 1}), "kept")});
+      return t.finish_with({t.add_sequence(from_stack(stack))});
+    }
     if (size < 0 || !part) t.context.unsupported(dynamic);
     if (*part < 1) t.context.invalid("parts of " + std::to_string(*part) + " elements");
     for (int64_t left = size; left > 0; left -= sizes.back()) sizes.push_back(std::min(left, *part));
@@ -230,6 +287,8 @@ void split_to_sequence(Translation& t) {
   };
   t.finish_with({t.add_sequence(std::move(s))});
 }
+
+void sequence_map(Translation& t) { t.finish_sequence_map(); }
 
 // Tensors and sequences count as optionals that have their content.
 void optional_has_element(Translation& t) {

@@ -1,12 +1,13 @@
 #include "tensors.h"
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <type_traits>
+
+#include "regie/half.hpp"
 
 namespace regie::onnx {
 
@@ -201,28 +202,6 @@ void normalise_bools(TensorData* t) {
   t->data = t->words.data();
 }
 
-uint16_t half_of(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  const auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
-  const float magnitude = std::fabs(value);
-  if (std::isnan(value)) return sign | 0x7e00;
-  if (magnitude == 0) return sign;
-  if (magnitude >= 65520.0f) return sign | 0x7c00;
-  // Scaled so that one unit is the spacing of halves at this size; nearbyint rounds to nearest even.
-  int exponent = 0;
-  std::frexp(magnitude, &exponent);
-  exponent = std::max(exponent, -13);
-  const auto units = static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, 11 - exponent)));
-  // `units` up to 2^11 carries into the exponent by itself.
-  return static_cast<uint16_t>(sign | ((static_cast<uint32_t>(exponent + 13) << 10) + units));
-}
-
-uint16_t bfloat_of(float value) {
-  auto bits = std::bit_cast<uint32_t>(value);
-  if (std::isnan(value)) return static_cast<uint16_t>(bits >> 16 | 0x40);
-  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 template <class T>
 T saturated(double value) {
   if (std::isnan(value)) return 0;
@@ -400,10 +379,10 @@ bool scalar(regie_elem elem, double value, TensorData* out) {
       put(out, value);
       return true;
     case REGIE_F16:
-      put(out, half_of(static_cast<float>(value)));
+      put(out, sdk::half_bits(static_cast<float>(value)));
       return true;
     case REGIE_BF16:
-      put(out, bfloat_of(static_cast<float>(value)));
+      put(out, sdk::bfloat_bits(static_cast<float>(value)));
       return true;
     case REGIE_I8:
       put(out, saturated<int8_t>(value));

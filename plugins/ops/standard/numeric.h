@@ -11,25 +11,22 @@
 #include <type_traits>
 
 #include "regie/c/view.h"
+#include "regie/half.hpp"
 
 namespace regie::ops {
 
 struct Half {
   uint16_t bits = 0;
   Half() = default;
-  explicit Half(float value);
-  operator float() const;  // NOLINT: implicit, so that generic code reads as for float
+  explicit Half(float value) : bits(sdk::half_bits(value)) {}
+  operator float() const { return sdk::half_value(bits); }  // NOLINT: implicit, as generic code has floats
 };
 
 struct BFloat16 {
   uint16_t bits = 0;
   BFloat16() = default;
-  explicit BFloat16(float value) {
-    uint32_t u = std::bit_cast<uint32_t>(value);
-    bool nan = (u & 0x7fffffffu) > 0x7f800000u;
-    bits = static_cast<uint16_t>(nan ? (u >> 16) | 0x40u : (u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
-  }
-  operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }  // NOLINT
+  explicit BFloat16(float value) : bits(sdk::bfloat_bits(value)) {}
+  operator float() const { return sdk::bfloat_value(bits); }  // NOLINT
 };
 
 struct Bool {

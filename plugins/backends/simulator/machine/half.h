@@ -1,5 +1,5 @@
-// Halves and floats: exact conversions, to nearest even, by the processor where it can. All ways give the
-// same bits.
+// Many halves and floats at once, by the processor where it can; the same bits as regie/half.hpp gives one by
+// one.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,6 @@
 namespace regie::simulator {
 
 bool has_half_conversions();  // whether the processor has F16C (and AVX, which that needs)
-float half_to_float(uint16_t half);
-uint16_t float_to_half(float value);
 void halves_to_floats(const void* from, float* to, size_t count);  // any alignment of `from`
 void floats_to_halves(const float* from, void* to, size_t count);
 

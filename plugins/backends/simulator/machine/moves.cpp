@@ -7,6 +7,7 @@
 
 #include "chip.h"
 #include "half.h"
+#include "regie/half.hpp"
 
 namespace regie::simulator {
 
@@ -43,7 +44,7 @@ void Chip::copy(const tile::Concrete& i) {
 void Chip::fill(const tile::Concrete& i) {
   const int64_t* a = i.arg;
   uint32_t bits = static_cast<uint32_t>(a[1]);
-  if (i.mode[1] == REGIE_TILE_F16) bits = float_to_half(std::bit_cast<float>(bits));
+  if (i.mode[1] == REGIE_TILE_F16) bits = sdk::half_bits(std::bit_cast<float>(bits));
   size_t size = tile::bytes_of(i.mode[1]);
   for (int64_t x = 0; x < a[3]; ++x) {
     uint8_t* to = at(i.mode[0], a[0] + x * a[4]);

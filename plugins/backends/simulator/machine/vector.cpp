@@ -10,6 +10,7 @@
 
 #include "chip.h"
 #include "half.h"
+#include "regie/half.hpp"
 
 namespace regie::simulator {
 
@@ -55,7 +56,7 @@ void with_type(uint8_t type, F&& f) {
 template <class Kind>
 typename Kind::Work constant(int64_t bits) {
   if constexpr (std::is_same_v<Kind, Half>)
-    return half_to_float(float_to_half(std::bit_cast<float>(static_cast<uint32_t>(bits))));
+    return sdk::half_value(sdk::half_bits(std::bit_cast<float>(static_cast<uint32_t>(bits))));
   else
     return std::bit_cast<typename Kind::Work>(static_cast<uint32_t>(bits));
 }
@@ -299,7 +300,7 @@ void Chip::select(const tile::Concrete& i) {
   size_t size = tile::bytes_of(i.mode[0]);
   bool scalar = i.mode[1] == REGIE_TILE_BY_SCALAR;
   uint32_t bits = scalar ? static_cast<uint32_t>(a[3]) : 0;
-  if (scalar && i.mode[0] == REGIE_TILE_F16) bits = float_to_half(std::bit_cast<float>(bits));
+  if (scalar && i.mode[0] == REGIE_TILE_F16) bits = sdk::half_bits(std::bit_cast<float>(bits));
   for (int64_t r2 = 0; r2 < a[10]; ++r2)
     for (int64_t r1 = 0; r1 < a[5]; ++r1) {
       uint8_t* to = ub(a[0] + r1 * a[6] + r2 * a[11]);
