@@ -247,38 +247,32 @@ TEST(SimulatorTimes, MemoryThatIsTooSmallIsSaid) {
   EXPECT_THAT(r.err, HasSubstr("of 1024 left"));
 }
 
-// Of a layer normalisation whose rows do not fit the unified buffer as a whole, each part does: the parts
-// stay, and the ledger has the figures. The answer is that of rows that fit.
+// Of an attention whose rows of scores do not fit the unified buffer as a whole, each part is done: the parts
+// stay, and the ledger has the figures.
 TEST(SimulatorAicore, AFusionThatOverflowsTheBuffersIsVetoed) {
   Scratch scratch;
-  auto compiled = [&](int64_t width) {
-    const std::string rows = "f32[4," + std::to_string(width) + "]";
-    scratch.write("norm.rg", "graph @norm(%x: " + rows + R"() -> (%y) {
-  %scale: const f32[1] = [1.5]
-  %two: const f32[1] = [2.0]
-  %eps: const f32[1] = [0.00001]
-  %axes: const i64[1] = [-1]
-  %m = ReduceMean(%x, %axes)
-  %d = Sub(%x, %m)
-  %p = Pow(%d, %two)
-  %v = ReduceMean(%p, %axes)
-  %e = Add(%v, %eps)
-  %s = Sqrt(%e)
-  %q = Div(%d, %s)
-  %y = Mul(%q, %scale)
+  auto compiled = [&](int64_t keys) {
+    const std::string pairs = "f32[1,2," + std::to_string(keys) + ",16]";
+    scratch.write("attend.rg", "graph @attend(%q: f32[1,2,16,16], %k: " + pairs + ", %v: " + pairs + R"() -> (%y) {
+  %scale: const f32[] = 0.25
+  %t = Transpose(%k) {perm = [0, 1, 3, 2]}
+  %s = MatMul(%q, %t)
+  %c = Mul(%s, %scale)
+  %p = Softmax(%c)
+  %y = MatMul(%p, %v)
 }
 )");
     const ProcessResult r =
-        run_regie("compile " + scratch.path("norm.rg") + " -o " + scratch.path("norm.rgm") +
+        run_regie("compile " + scratch.path("attend.rg") + " -o " + scratch.path("attend.rgm") +
                   " --target ascend910a-sim --set placement=greedy --json");
     EXPECT_EQ(r.exit_code, 0) << r.err;
     return r.out;
   };
-  const std::string wide = compiled(20000), narrow = compiled(900);
-  EXPECT_THAT(wide, HasSubstr("engine 'aicore' vetoes it: a row of 20000 elements needs "));
+  const std::string wide = compiled(14000), narrow = compiled(900);
+  EXPECT_THAT(wide, HasSubstr("engine 'aicore' vetoes it: a row of 14000 elements needs "));
   EXPECT_THAT(wide, HasSubstr("bytes of UB, which has 262144"));
-  EXPECT_FALSE(Json::parse(wide)["fusions"].contains("layer-norm"));
-  EXPECT_TRUE(Json::parse(narrow)["fusions"].contains("layer-norm"));
+  EXPECT_FALSE(Json::parse(wide)["fusions"].contains("attention"));
+  EXPECT_TRUE(Json::parse(narrow)["fusions"].contains("attention"));
   EXPECT_THAT(narrow, testing::Not(HasSubstr("vetoes it")));
   // Nothing of the wide one is left to other engines.
   for (const Json& e : Json::parse(wide)["engines"])

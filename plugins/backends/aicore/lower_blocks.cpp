@@ -125,43 +125,62 @@ std::vector<int64_t> constant(const Request& r, uint32_t operand, const char* wh
   return *list;
 }
 
+// Where a Slice begins along each axis, and by how much it goes on.
+struct Bounds {
+  std::vector<int64_t> starts, steps;
+  int32_t cut_axes = 0, cut_axis = -1;  // how many axes become shorter, and the last of them
+  bool steps_by_one = true;
+};
 // `model_rank`: of the tensors as the operator sees them, where they are seen as blocks of channels instead
 // (matrices.h): its last axis is that of channels then. Else 0.
-Rectangle slice(const Request& r, const regie_tensor& x, const regie_tensor& y, int32_t model_rank) {
+Bounds bounds_of(const Request& r, const regie_tensor& x, const regie_tensor& y, int32_t model_rank) {
   if (r.node.operand_count < 3) refuse("a slice without its bounds");
   const std::vector<int64_t> starts = constant(r, 1, "starts");
   std::vector<int64_t> axes, steps;
   if (r.operand(3)) axes = constant(r, 3, "axes");
   if (r.operand(4)) steps = constant(r, 4, "steps");
   for (size_t i = axes.size(); i < starts.size(); ++i) axes.push_back(static_cast<int64_t>(i));
-  for (int64_t s : steps)
-    if (s != 1) refuse("irregular moves of data: a slice with steps");
-  int32_t cut_axis = -1;
+  steps.resize(std::max(steps.size(), starts.size()), 1);
+  Bounds b;
+  b.starts.resize(static_cast<size_t>(x.rank), 0);
+  b.steps.resize(static_cast<size_t>(x.rank), 1);
   for (int32_t d = 0; d < x.rank; ++d)
     if (x.dims[d] != y.dims[d]) {
-      if (cut_axis >= 0) refuse("irregular moves of data: a slice along several axes");
-      cut_axis = d;
+      ++b.cut_axes;
+      b.cut_axis = d;
     }
+  const int32_t rank = model_rank ? model_rank : x.rank;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
+    if (model_rank) axis = axis == rank - 1 ? 1 : -1;
+    if (axis < 0 || axis >= x.rank) continue;
+    if (steps[i] < 1) refuse("irregular moves of data: a slice that goes backwards");
+    const int64_t start = starts[i] < 0 ? starts[i] + x.dims[axis] : starts[i];
+    const auto a = static_cast<size_t>(axis);
+    b.starts[a] = std::clamp<int64_t>(start, 0, x.dims[axis]);
+    if (y.dims[axis] > 1) b.steps[a] = steps[i];  // of one element the next is not asked for
+    if (b.starts[a] + (y.dims[axis] - 1) * b.steps[a] >= x.dims[axis]) refuse("a slice beyond its operand");
+    b.steps_by_one = b.steps_by_one && b.steps[a] == 1;
+  }
+  return b;
+}
+
+Rectangle slice(const Request& r, const regie_tensor& x, const regie_tensor& y, const Bounds& b,
+                bool seen_as_blocks) {
+  const int32_t cut_axis = b.cut_axis;
   const bool blocked = is_blocked(r.operand_format(0));
   if (cut_axis > 1 && blocked) refuse("an axis inside of blocks of channels");
   Rectangle out;
-  if (cut_axis < 0 && model_rank) refuse("it cuts nothing");
+  if (cut_axis < 0 && seen_as_blocks) refuse("it cuts nothing");
   if (cut_axis < 0) {
     out.width = out.from_pitch = out.to_pitch = product(x, 0, x.rank, blocked);
     return out;
   }
-  for (size_t i = 0; i < starts.size(); ++i) {
-    const int32_t rank = model_rank ? model_rank : x.rank;
-    int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
-    if (model_rank) axis = axis == rank - 1 ? 1 : -1;
-    if (axis != cut_axis) continue;
-    int64_t start = starts[i] < 0 ? starts[i] + x.dims[axis] : starts[i];
-    start = std::clamp<int64_t>(start, 0, x.dims[axis]);
-    // A part that ends inside of a block would take the channels behind it for zeros.
-    if (cut_axis == 1 && blocked && (start % kC0 || (y.dims[1] % kC0 && start + y.dims[1] != x.dims[1])))
-      refuse("it begins or ends inside of a block of channels");
-    out.from = start * product(x, cut_axis + 1, x.rank, blocked);
-  }
+  const int64_t start = b.starts[static_cast<size_t>(cut_axis)];
+  // A part that ends inside of a block would take the channels behind it for zeros.
+  if (cut_axis == 1 && blocked && (start % kC0 || (y.dims[1] % kC0 && start + y.dims[1] != x.dims[1])))
+    refuse("it begins or ends inside of a block of channels");
+  out.from = start * product(x, cut_axis + 1, x.rank, blocked);
   out.rows = product(x, 0, cut_axis, blocked);
   out.width = out.to_pitch = product(y, cut_axis, y.rank, blocked);
   out.from_pitch = product(x, cut_axis, x.rank, blocked);
@@ -188,7 +207,12 @@ Lowered lower_laid(const Request& r, int32_t model_rank) {
   std::vector<Rectangle> all;
   if (r.op == "Slice") {
     if (r.need(0).rank != y.rank || y.rank == 0) refuse("operand and result have different ranks");
-    all.push_back(slice(r, r.need(0), y, model_rank));
+    const Bounds b = bounds_of(r, r.need(0), y, model_rank);
+    if (b.cut_axes > 1 || !b.steps_by_one) {
+      if (blocked || model_rank) refuse("a slice with steps, or along several axes, of blocks of channels");
+      return lower_steps(r, b.starts, b.steps);
+    }
+    all.push_back(slice(r, r.need(0), y, b, model_rank != 0));
   } else {
     const bool joins = r.op == "Concat";
     const regie_tensor& whole = joins ? y : r.need(0);
