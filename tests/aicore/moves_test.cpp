@@ -15,7 +15,8 @@ TEST(Aicore, SlicesWithSteps) {
     const regie_elem elem = pick(random, 0, 2) == 0 ? REGIE_F16 : REGIE_F32;
     const int64_t rank = pick(random, 1, 5);
     std::vector<int64_t> dims, out, starts, ends, axes, steps;
-    for (int64_t d = 0; d < rank; ++d) dims.push_back(pick(random, 1, rank < 3 ? 300 : d + 1 == rank ? 60 : 9));
+    for (int64_t d = 0; d < rank; ++d)
+      dims.push_back(pick(random, 1, rank < 3 ? 300 : d + 1 == rank ? 60 : 9));
     out = dims;
     std::vector<int64_t> first(dims.size(), 0), step(dims.size(), 1);
     for (size_t d = 0; d < dims.size(); ++d) {
@@ -46,6 +47,43 @@ TEST(Aicore, SlicesWithSteps) {
     node.operand(x).integers(starts).integers(ends).integers(axes).integers(steps).result(out);
     std::ostringstream words;
     words << "seed " << seed;
+    for (int64_t d : dims) words << ' ' << d;
+    SCOPED_TRACE(words.str());
+    check(node, chip, expected, 0);
+  });
+}
+
+TEST(Aicore, GathersByConstantIndices) {
+  for_seeds(80, 72000, [](uint64_t seed, Random& random) {
+    const Chip chip = any_chip(random);
+    const regie_elem elem = pick(random, 0, 2) == 0 ? REGIE_F16 : REGIE_F32;
+    const int64_t rank = pick(random, 1, 4), axis = pick(random, 0, rank - 1);
+    std::vector<int64_t> dims, out;
+    for (int64_t d = 0; d < rank; ++d) dims.push_back(pick(random, 1, d + 1 == rank ? 200 : 8));
+    const int64_t size = dims[static_cast<size_t>(axis)];
+    std::vector<int64_t> indices;
+    for (int64_t i = pick(random, 1, 20); i > 0; --i) {
+      // Neighbours, repetitions, jumps; from either end.
+      const int64_t last = indices.empty() ? 0 : (indices.back() + size) % size;
+      const int64_t at = pick(random, 0, 1) && last + 1 < size ? last + 1 : pick(random, 0, size - 1);
+      indices.push_back(pick(random, 0, 2) ? at : at - size);
+    }
+    out = dims;
+    out[static_cast<size_t>(axis)] = std::ssize(indices);
+    const Array x = random_array(random, dims);
+    int64_t outer = 1, inner = 1;
+    for (int64_t d = 0; d < axis; ++d) outer *= dims[static_cast<size_t>(d)];
+    for (int64_t d = axis + 1; d < rank; ++d) inner *= dims[static_cast<size_t>(d)];
+    std::vector<double> expected;
+    for (int64_t o = 0; o < outer; ++o)
+      for (int64_t at : indices)
+        for (int64_t i = 0; i < inner; ++i)
+          expected.push_back(x.values[static_cast<size_t>((o * size + (at + size) % size) * inner + i)]);
+    Node node("Gather", elem);
+    node.operand(x).integers(indices).result(out);
+    node.attr("axis", pick(random, 0, 1) ? axis : axis - rank);
+    std::ostringstream words;
+    words << "seed " << seed << " axis " << axis;
     for (int64_t d : dims) words << ' ' << d;
     SCOPED_TRACE(words.str());
     check(node, chip, expected, 0);

@@ -19,8 +19,14 @@ TEST(AicoreRefuses, WhatAnAiCoreHasNot) {
   Random random(1);
   const Array x = random_array(random, {2, 3});
   Node gather("Gather");
-  gather.operand(x).integers({0}).result({1, 3});
-  EXPECT_EQ(reason(gather), "irregular moves of data");
+  gather.operand(x).operand(x).result({2, 3, 3});
+  EXPECT_EQ(reason(gather), "irregular moves of data: its indices are not constant");
+  const Array tall = random_array(random, {1000, 3});
+  std::vector<int64_t> odd;
+  for (int64_t i = 1; i < 1000; i += 2) odd.push_back(i);
+  Node scattered("Gather");
+  scattered.operand(tall).integers(odd).result({500, 3});
+  EXPECT_EQ(reason(scattered), "irregular moves of data: more than 64 runs of neighbours");
   Node unknown("Hann");
   unknown.operand(x).result({2, 3});
   EXPECT_EQ(reason(unknown), "there is no tile program for Hann");

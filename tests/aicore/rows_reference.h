@@ -11,7 +11,8 @@ namespace aicore::test {
 // Of `values` as rows of `width`: Softmax, LogSoftmax, LayerNormalization (epsilon 1e-5; `scale` of one row,
 // `bias` too or empty), reductions and global pooling.
 inline std::vector<double> along_rows(const std::string& op, const std::vector<double>& values, int64_t width,
-                                      const std::vector<double>& scale = {}, const std::vector<double>& bias = {}) {
+                                      const std::vector<double>& scale = {},
+                                      const std::vector<double>& bias = {}) {
   std::vector<double> out;
   const bool reduces = op[0] == 'R' || op[0] == 'G';
   for (size_t first = 0; first < values.size(); first += static_cast<size_t>(width)) {

@@ -253,7 +253,8 @@ TEST(SimulatorAicore, AFusionThatOverflowsTheBuffersIsVetoed) {
   Scratch scratch;
   auto compiled = [&](int64_t keys) {
     const std::string pairs = "f32[1,2," + std::to_string(keys) + ",16]";
-    scratch.write("attend.rg", "graph @attend(%q: f32[1,2,16,16], %k: " + pairs + ", %v: " + pairs + R"() -> (%y) {
+    scratch.write("attend.rg",
+                  "graph @attend(%q: f32[1,2,16,16], %k: " + pairs + ", %v: " + pairs + R"() -> (%y) {
   %scale: const f32[] = 0.25
   %t = Transpose(%k) {perm = [0, 1, 3, 2]}
   %s = MatMul(%q, %t)

@@ -54,8 +54,9 @@ TEST(OperatorWork, RecurrentLayersUseAllWeightsAtEachStep) {
   const int64_t steps = 9, batch = 2, inputs = 6, hidden = 4, directions = 2;
   const std::pair<const char*, int64_t> layers[] = {{"LSTM", 4}, {"GRU", 3}, {"RNN", 1}};
   for (const auto& [op, gates] : layers) {
-    const Tensors in({{steps, batch, inputs}, {directions, gates * hidden, inputs}, {directions, gates * hidden, hidden}},
-                     {REGIE_F32});
+    const Tensors in(
+        {{steps, batch, inputs}, {directions, gates * hidden, inputs}, {directions, gates * hidden, hidden}},
+        {REGIE_F32});
     const Tensors out({{steps, directions, batch, hidden}}, {REGIE_F32});
     const double expected =
         2.0 * static_cast<double>(directions * steps * batch * gates * hidden * (inputs + hidden));

@@ -271,7 +271,8 @@ Program Writer::write() const {
       for (uint32_t o : code_.operands) {
         const auto& st = shape_.strides[o];
         const int64_t size = size_of(operand_elem_[o]);
-        const Place to = ub(s * load_bytes[o] + load_at[o]), from = gm(buffers[o], (offset(st) + Expr(first(o))) * size);
+        const Place to = ub(s * load_bytes[o] + load_at[o]),
+                    from = gm(buffers[o], (offset(st) + Expr(first(o))) * size);
         // Rows and columns may both be cut to nothing: then nothing is read.
         if (full(o))
           b.copy(to, from, width * size, {rows, t_.pitch * size, row_stride(st) * size});

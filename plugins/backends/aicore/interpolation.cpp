@@ -36,6 +36,7 @@ std::vector<float> interpolation_weights(const regie::sdk::Attrs& attrs, const I
   const std::string_view coordinates = attrs.text("coordinate_transformation_mode", "half_pixel"),
                          mode = attrs.text("mode", "nearest");
   if (mode != "linear" && mode != "cubic") refuse("interpolation of mode " + std::string(mode));
+  if (axis.in * axis.out > (int64_t{1} << 24)) refuse("an axis that is too long for a matrix of weights");
   const bool cubic = mode == "cubic", antialias = attrs.integer("antialias", 0) != 0,
              inside = attrs.integer("exclude_outside", 0) != 0;
   const auto a = static_cast<float>(attrs.number("cubic_coeff_a", -0.75));

@@ -51,8 +51,9 @@ Places place(const Rows& p, const LongRowsCut& c) {
 
 double cycles_of(const Rows& p, const LongRowsCut& c, const Chip& chip) {
   const auto& h = chip.hardware;
-  const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency, e = static_cast<double>(c.chunk),
-               s = static_cast<double>(size_of(p.elem)), out_s = static_cast<double>(p.bytes_of(p.out_elem));
+  const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency,
+               e = static_cast<double>(c.chunk), s = static_cast<double>(size_of(p.elem)),
+               out_s = static_cast<double>(p.bytes_of(p.out_elem));
   const double count = static_cast<double>(p.rows * p.width);
   const double all = count * s + (p.reduces() ? static_cast<double>(p.rows) : count) * out_s;
   const int64_t cores = c.cores();
@@ -67,22 +68,24 @@ double cycles_of(const Rows& p, const LongRowsCut& c, const Chip& chip) {
   learn[REGIE_TILE_VECTOR] = (passes + wide) * e * 4 / lanes + (learnt + wide) * h.vector_start;
   if (!p.reduces()) {
     const int64_t scales = (p.scale != REGIE_NONE) + (p.bias != REGIE_NONE);
-    const double parameters = static_cast<double>(scales),
-                 casts = casts_scale(p) ? parameters : 0, narrow = out_s == 2;
+    const double parameters = static_cast<double>(scales), casts = casts_scale(p) ? parameters : 0,
+                 narrow = out_s == 2;
     const double scale_s = static_cast<double>(p.bytes_of(p.scale_elem));
     apply[REGIE_TILE_LOAD] = load + parameters * (h.load_start + e * scale_s / chip.read_rate(cores, all));
     const double through = 2 + (p.kind == RowsKind::kSoftmax ? exponentials : 0) + parameters + casts;
     apply[REGIE_TILE_VECTOR] =
         (through + wide + narrow) * e * 4 / lanes + (3 + wide + narrow + parameters + casts) * h.vector_start;
-    apply[REGIE_TILE_STORE] = h.store_start + in_blocks(1, c.chunk * p.bytes_of(p.out_elem),
-                                                        p.width * p.bytes_of(p.out_elem)) /
-                                                  chip.write_rate(cores, all);
+    apply[REGIE_TILE_STORE] =
+        h.store_start + in_blocks(1, c.chunk * p.bytes_of(p.out_elem), p.width * p.bytes_of(p.out_elem)) /
+                            chip.write_rate(cores, all);
   }
   for (double& b : learn.busy) b += 4 * h.flag_cycles;
   for (double& b : apply.busy) b += 4 * h.flag_cycles;
   // The numbers of a row together: few elements, a handful of instructions.
-  const double conclude =
-      (p.reduces() ? 3 : is_softmax(p) ? 6 : 11) * (h.vector_start + static_cast<double>(c.pieces) * 4 / lanes);
+  const double conclude = (p.reduces()     ? 3
+                           : is_softmax(p) ? 6
+                                           : 11) *
+                          (h.vector_start + static_cast<double>(c.pieces) * 4 / lanes);
   const auto rows = static_cast<double>(c.row_turns), turns = static_cast<double>(c.turns);
   // Loads of the second pass begin while the first one still computes.
   double cycles = h.l2_latency + learn.sum() + (rows * turns - 1) * learn.longest() + rows * conclude +
@@ -117,8 +120,10 @@ class Emitter {
       b_.fill(ub(x_.inverse + (c_.pieces - 1) * 4), kF32, scalar(1.0f / static_cast<float>(last)), 1);
     }
     const Expr core = b_.core();
-    const Expr part = c_.segments == 1 ? core : core / c_.segments,
-               segment = c_.segments == 1 ? Expr(0) : c_.row_parts == 1 ? core : core % c_.segments;
+    const Expr part = c_.segments == 1 ? core : core / c_.segments, segment = c_.segments == 1 ? Expr(0)
+                                                                              : c_.row_parts == 1
+                                                                                  ? core
+                                                                                  : core % c_.segments;
     first_ = segment * c_.turns;
     own_pieces_ = clamp(0, c_.turns, Expr(c_.pieces) - first_);
     const Expr first_row = c_.row_parts == 1 ? Expr(0) : part * c_.row_turns;
@@ -205,8 +210,8 @@ class Emitter {
                  // Where a mask has taken out a whole piece its maximum is minus infinity, less which nothing
                  // can be taken.
                  b_.reduce(REGIE_TILE_ROW_MAX, kF32, one, ub(v), n);
-                 b_.binary_scalar(REGIE_TILE_MAX, kF32, one, one, scalar(std::numeric_limits<float>::lowest()),
-                                  1);
+                 b_.binary_scalar(REGIE_TILE_MAX, kF32, one, one,
+                                  scalar(std::numeric_limits<float>::lowest()), 1);
                  b_.binary_row(REGIE_TILE_SUB, kF32, ub(x_.value), ub(v), one, n);
                  b_.unary(REGIE_TILE_EXP, kF32, ub(x_.value), ub(x_.value), n);
                  b_.reduce(REGIE_TILE_SUM, kF32, two, ub(x_.value), n);
@@ -231,7 +236,8 @@ class Emitter {
 
   // From the numbers of a row's pieces to `first` and `second`.
   void conclude() {
-    const Place one = ub(x_.all), two = ub(x_.all + x_.all_pitch), first = ub(x_.first), second = ub(x_.second);
+    const Place one = ub(x_.all), two = ub(x_.all + x_.all_pitch), first = ub(x_.first),
+                second = ub(x_.second);
     const int64_t n = c_.pieces;
     const float one_of = 1.0f / static_cast<float>(p_.width);
     switch (p_.kind) {
@@ -333,7 +339,8 @@ std::optional<LongRowsCut> cut_long_rows(const Rows& p, const Chip& chip) {
   for (int64_t segments = 1; segments <= std::min(cores, most); ++segments) {
     // More turns than needed let loads run under the vector unit's work.
     int found = 0;
-    for (int64_t turns = 1; found < 4 && segments * turns <= most * 2; turns = turns < 4 ? turns + 1 : turns * 5 / 4) {
+    for (int64_t turns = 1; found < 4 && segments * turns <= most * 2;
+         turns = turns < 4 ? turns + 1 : turns * 5 / 4) {
       LongRowsCut c;
       c.chunk = round_up(up(p.width, segments * turns), 16);
       c.pieces = up(p.width, c.chunk);

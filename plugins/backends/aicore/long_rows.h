@@ -1,5 +1,6 @@
-// What is computed along rows that UB does not hold, or that are too few for all cores: rows are cut into pieces,
-// each core has some pieces of some rows. A first pass finds what a row is to be computed with (a sum, a maximum,
+// What is computed along rows that UB does not hold, or that are too few for all cores: rows are cut into
+// pieces, each core has some pieces of some rows. A first pass finds what a row is to be computed with (a
+// sum, a maximum,
 // ...) piece by piece, a second one, where there is a result for each element, reads the pieces again.
 #pragma once
 
@@ -10,8 +11,8 @@
 namespace aicore {
 
 struct LongRowsCut {
-  int64_t chunk = 16, pieces = 1;       // elements of a piece, the last of a row may be shorter; pieces of a row
-  int64_t segments = 1, turns = 1;      // cores that share a row, and pieces that one of them has
+  int64_t chunk = 16, pieces = 1;   // elements of a piece, the last of a row may be shorter; pieces of a row
+  int64_t segments = 1, turns = 1;  // cores that share a row, and pieces that one of them has
   int64_t row_parts = 1, row_turns = 1;  // groups of such cores, and rows of one group
   double cycles = 0;
   int64_t cores() const { return row_parts * segments; }

@@ -1,6 +1,6 @@
-// Pooling over all positions of a tensor in blocks of 16 channels: blocks are shared out between the cores, and
-// the positions of one where there are fewer blocks than cores. Positions are added up, or compared, piece onto
-// piece, and then half onto half; what cores found of one block meets in the launch's scratch.
+// Pooling over all positions of a tensor in blocks of 16 channels: blocks are shared out between the cores,
+// and the positions of one where there are fewer blocks than cores. Positions are added up, or compared,
+// piece onto piece, and then half onto half; what cores found of one block meets in the launch's scratch.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -20,7 +20,8 @@ struct Reduction {
   int64_t channels = 0;  // of one image, where they do not fill the last of its `blocks`; `batch` are images
   int64_t batch = 1, blocks = 1, positions = 1;
   regie_elem in = REGIE_F32, out = REGIE_F32;
-  // Positions of a piece; cores that have blocks, and blocks of one; cores that share a block, and pieces of one.
+  // Positions of a piece; cores that have blocks, and blocks of one; cores that share a block, and pieces of
+  // one.
   int64_t chunk = 1, parts = 1, turns = 1, segments = 1, pieces_each = 1;
   double cycles = 0;
   int64_t pieces() const { return up(positions, chunk); }
@@ -52,8 +53,8 @@ int64_t folds_of(int64_t count) {
 
 double cycles_of(const Reduction& p, const Chip& chip) {
   const auto& h = chip.hardware;
-  const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency, s = static_cast<double>(size_of(p.in)),
-               e = static_cast<double>(p.chunk * kC0);
+  const double lanes = h.vector_bytes * h.vector_units * h.vector_efficiency,
+               s = static_cast<double>(size_of(p.in)), e = static_cast<double>(p.chunk * kC0);
   const double all = static_cast<double>(p.batch * p.blocks * p.positions * kC0) * s;
   PipeCycles turn;
   turn[REGIE_TILE_LOAD] = h.load_start + e * s / chip.read_rate(p.parts * p.segments, all);
@@ -62,9 +63,10 @@ double cycles_of(const Reduction& p, const Chip& chip) {
   for (double& b : turn.busy) b += 4 * h.flag_cycles;
   // Begin, half onto half, and the rest of a block.
   const double block = (static_cast<double>(folds_of(p.chunk)) + 3) * h.vector_start + 2 * e * 4 / lanes;
-  const double gather = p.segments == 1
-                            ? 0
-                            : h.load_start + h.l2_latency + (static_cast<double>(folds_of(p.segments)) + 1) * h.vector_start;
+  const double gather =
+      p.segments == 1
+          ? 0
+          : h.load_start + h.l2_latency + (static_cast<double>(folds_of(p.segments)) + 1) * h.vector_start;
   const auto blocks = static_cast<double>(p.batch * p.turns), pieces = static_cast<double>(p.pieces_each);
   return turn.sum() + h.l2_latency + (blocks * pieces - 1) * turn.longest() + blocks * (block + gather) +
          h.store_start + h.l2_latency +
@@ -79,7 +81,8 @@ void share_out(Reduction& p, const Chip& chip) {
   for (int64_t segments = 1; segments <= std::min(cores, up(p.positions, 16)); ++segments)
     for (int64_t each : {1, 2, 4, 8, 0}) {  // 0: by whole pieces of 512
       Reduction t = p;
-      t.chunk = std::min<int64_t>(each ? up(p.positions, segments * each) : 512, std::min<int64_t>(p.positions, 512));
+      t.chunk = std::min<int64_t>(each ? up(p.positions, segments * each) : 512,
+                                  std::min<int64_t>(p.positions, 512));
       t.pieces_each = up(t.pieces(), segments);
       t.segments = up(t.pieces(), t.pieces_each);
       t.turns = up(p.blocks, std::min(p.blocks, cores / t.segments));
@@ -107,8 +110,7 @@ Program write(const Reduction& p, const Chip& chip) {
   Channel loaded(b, flags, REGIE_TILE_LOAD, REGIE_TILE_VECTOR, 2),
       results(b, flags, REGIE_TILE_VECTOR, REGIE_TILE_STORE, 2);
   const Expr core = b.core();
-  const Expr part = p.parts == 1 ? Expr(0) : core / S,
-             segment = S == 1 ? Expr(0) : core % S;
+  const Expr part = p.parts == 1 ? Expr(0) : core / S, segment = S == 1 ? Expr(0) : core % S;
   const Expr first = part * p.turns, first_piece = segment * p.pieces_each;
   // Folds `count` positions at `at` to the first.
   auto fold = [&](int64_t at, int64_t count) {

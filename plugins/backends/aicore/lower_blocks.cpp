@@ -1,5 +1,5 @@
-// Concat, Split and Slice along one axis: rectangles of contiguous rows from one tensor to another, through
-// UB without a stop at the vector unit.
+// Concat, Split, Slice and Gather along one axis: rectangles of contiguous rows from one tensor to another,
+// through UB without a stop at the vector unit.
 #include <algorithm>
 
 #include "channel.h"
@@ -189,6 +189,27 @@ Rectangle slice(const Request& r, const regie_tensor& x, const regie_tensor& y, 
   return out;
 }
 
+Lowered copied(const Request& r, std::vector<Rectangle> all) {
+  const bool blocked = is_blocked(r.operand_format(0));
+  const int64_t es = size_of(r.need(0).elem);
+  if (r.chip.sizes.ub < 4 * 8192 * es) throw Overflow("its tiles need", 4 * 8192 * es, r.chip);
+  std::vector<uint64_t> operand_bytes, result_bytes;
+  for (const regie_tensor& t : r.operands)
+    operand_bytes.push_back(
+        t.elem == REGIE_ELEM_UNKNOWN ? 0 : static_cast<uint64_t>(product(t, 0, t.rank, blocked) * es));
+  for (const regie_tensor& t : r.results)
+    result_bytes.push_back(static_cast<uint64_t>(product(t, 0, t.rank, blocked) * es));
+  Lowered out;
+  out.name = "copy " + std::string(r.op);
+  for (const Rectangle& x : all) out.cycles += cycles_of(x, cut(x, r.chip), r.chip, es);
+  out.write = [all = std::move(all), es, operand_bytes, result_bytes, chip = r.chip] {
+    Written w;
+    w.program = write(all, chip, es, operand_bytes, result_bytes);
+    return w;
+  };
+  return out;
+}
+
 Lowered lower_laid(const Request& r, int32_t model_rank) {
   const regie_tensor& y = r.results[0];
   const regie_elem elem = r.need(0).elem;
@@ -243,23 +264,7 @@ Lowered lower_laid(const Request& r, int32_t model_rank) {
     }
     if (at != pitch) refuse("its parts do not fit");
   }
-  const int64_t es = size_of(elem);
-  if (r.chip.sizes.ub < 4 * 8192 * es) throw Overflow("its tiles need", 4 * 8192 * es, r.chip);
-  std::vector<uint64_t> operand_bytes, result_bytes;
-  for (const regie_tensor& t : r.operands)
-    operand_bytes.push_back(
-        t.elem == REGIE_ELEM_UNKNOWN ? 0 : static_cast<uint64_t>(product(t, 0, t.rank, blocked) * es));
-  for (const regie_tensor& t : r.results)
-    result_bytes.push_back(static_cast<uint64_t>(product(t, 0, t.rank, blocked) * es));
-  Lowered out;
-  out.name = "copy " + std::string(r.op);
-  for (const Rectangle& x : all) out.cycles += cycles_of(x, cut(x, r.chip), r.chip, es);
-  out.write = [all, es, operand_bytes, result_bytes, chip = r.chip] {
-    Written w;
-    w.program = write(all, chip, es, operand_bytes, result_bytes);
-    return w;
-  };
-  return out;
+  return copied(r, std::move(all));
 }
 
 }  // namespace
@@ -270,6 +275,33 @@ Lowered lower_blocks(const Request& r) {
   Lowered out = lower_laid(*seen->request, r.need(0).rank);
   out.write = [seen, write = std::move(out.write)] { return write(); };
   return out;
+}
+
+// By constant indices: each run of neighbours is a rectangle.
+Lowered lower_gather(const Request& r) {
+  const regie_tensor &x = r.need(0), &y = r.results[0];
+  if ((!is_float(x.elem) && !is_byte(x.elem)) || x.elem != y.elem)
+    refuse("elements other than f32, f16 and bytes");
+  if (is_blocked(r.operand_format(0)) || is_blocked(r.result_format(0)))
+    refuse("its programs are for row-major tensors");
+  if (x.rank == 0 || r.node.operand_count < 2) refuse("it has no axis to gather along");
+  const int32_t axis = axis_of(r, x.rank, 0);
+  const std::vector<int64_t> indices = constant(r, 1, "indices");
+  const int64_t size = x.dims[axis], outer = product(x, 0, axis, false),
+                inner = product(x, axis + 1, x.rank, false), count = std::ssize(indices);
+  if (product(y, 0, y.rank, false) != outer * count * inner) refuse("its result has another shape");
+  std::vector<Rectangle> all;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t at = indices[static_cast<size_t>(i)], from = at < 0 ? at + size : at;
+    if (from < 0 || from >= size) refuse("an index beyond its operand");
+    if (!all.empty() && all.back().from + all.back().width == from * inner) {
+      all.back().width += inner;
+      continue;
+    }
+    if (all.size() == 64) refuse("irregular moves of data: more than 64 runs of neighbours");
+    all.push_back({0, 0, from * inner, size * inner, i * inner, count * inner, outer, inner});
+  }
+  return copied(r, std::move(all));
 }
 
 }  // namespace aicore

@@ -1,5 +1,6 @@
 // What is computed along rows: soft-max, layer normalisation, reductions over the last axes, global pooling.
-// A row lies in UB as a whole, and rows are shared out between the cores; what is better cut is long_rows.h's.
+// A row lies in UB as a whole, and rows are shared out between the cores; what is better cut is
+// long_rows.h's.
 #include <algorithm>
 #include <cmath>
 #include <optional>

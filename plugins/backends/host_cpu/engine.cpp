@@ -27,14 +27,15 @@ void destroy(regie_engine* engine) { delete engine; }
 // Element-wise code reaches about this part of what matrix products do.
 constexpr double kNativeSlower = 8;
 constexpr double kReferenceFlops = 4;  // of an element, by a reference kernel
-// A step of a recurrent layer is a product with one row a sequence, with weights that come from a cache each time.
+// A step of a recurrent layer is a product with one row a sequence, with weights that come from a cache each
+// time.
 constexpr double kStepsSlower = 1.2;
 
 double native_ns(const NativeOp& native, const Work& work, const Settings& s) {
   if (native.flops != 0) return native.flops * work.elements / s.flops_per_ns * kNativeSlower;
-  const regie::sdk::OperatorWork all = regie::sdk::operator_work(
-      work.op, work.node.attrs, work.node.attr_count, work.operands.data(), work.node.operand_count,
-      work.results.data(), work.node.result_count);
+  const regie::sdk::OperatorWork all =
+      regie::sdk::operator_work(work.op, work.node.attrs, work.node.attr_count, work.operands.data(),
+                                work.node.operand_count, work.results.data(), work.node.result_count);
   return all.flops / s.flops_per_ns * kStepsSlower;
 }
 
