@@ -247,8 +247,8 @@ TEST(SimulatorTimes, MemoryThatIsTooSmallIsSaid) {
   EXPECT_THAT(r.err, HasSubstr("of 1024 left"));
 }
 
-// Of an attention whose rows of scores do not fit the unified buffer as a whole, each part is done: the parts
-// stay, and the ledger has the figures.
+// An attention of so many keys that no tile of its second product fits stays in parts, and the ledger has the
+// figures.
 TEST(SimulatorAicore, AFusionThatOverflowsTheBuffersIsVetoed) {
   Scratch scratch;
   auto compiled = [&](int64_t keys) {
@@ -270,14 +270,51 @@ TEST(SimulatorAicore, AFusionThatOverflowsTheBuffersIsVetoed) {
     return r.out;
   };
   const std::string wide = compiled(14000), narrow = compiled(900);
-  EXPECT_THAT(wide, HasSubstr("engine 'aicore' vetoes it: a row of 14000 elements needs "));
-  EXPECT_THAT(wide, HasSubstr("bytes of UB, which has 262144"));
+  EXPECT_THAT(wide, HasSubstr("engine 'aicore' vetoes it: no tile of it fits the buffers of a core (L1 has "
+                              "1048576 bytes, the smallest needs "));
   EXPECT_FALSE(Json::parse(wide)["fusions"].contains("attention"));
   EXPECT_TRUE(Json::parse(narrow)["fusions"].contains("attention"));
   EXPECT_THAT(narrow, testing::Not(HasSubstr("vetoes it")));
-  // Nothing of the wide one is left to other engines.
-  for (const Json& e : Json::parse(wide)["engines"])
-    EXPECT_EQ(e.at("operators") == 0, e.at("name") != "aicore") << e;
+  // The rows of scores are too long for the unified buffer, and come in pieces.
+  bool softmax = false;
+  for (const Json& p : Json::parse(wide)["placements"]) {
+    if (p.at("operator") != "Softmax") continue;
+    softmax = true;
+    EXPECT_EQ(p.at("engine"), "aicore") << p;
+  }
+  EXPECT_TRUE(softmax);
+}
+
+// Rows of a layer normalisation that the unified buffer does not hold as a whole are no reason to leave it in
+// parts.
+TEST(SimulatorAicore, LongRowsAreFusedAsShortOnesAre) {
+  Scratch scratch;
+  for (int64_t width : {900, 20000, 300001}) {
+    const std::string rows = "f32[4," + std::to_string(width) + "]";
+    scratch.write("norm.rg", "graph @norm(%x: " + rows + R"() -> (%y) {
+  %scale: const f32[1] = [1.5]
+  %two: const f32[1] = [2.0]
+  %eps: const f32[1] = [0.00001]
+  %axes: const i64[1] = [-1]
+  %m = ReduceMean(%x, %axes)
+  %d = Sub(%x, %m)
+  %p = Pow(%d, %two)
+  %v = ReduceMean(%p, %axes)
+  %e = Add(%v, %eps)
+  %s = Sqrt(%e)
+  %q = Div(%d, %s)
+  %y = Mul(%q, %scale)
+}
+)");
+    const ProcessResult r =
+        run_regie("compile " + scratch.path("norm.rg") + " -o " + scratch.path("norm.rgm") +
+                  " --target ascend910a-sim --set placement=greedy --json");
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    EXPECT_TRUE(Json::parse(r.out)["fusions"].contains("layer-norm")) << width;
+    EXPECT_THAT(r.out, testing::Not(HasSubstr("vetoes it"))) << width;
+    for (const Json& e : Json::parse(r.out)["engines"])
+      EXPECT_EQ(e.at("operators") == 0, e.at("name") != "aicore") << width << ' ' << e;
+  }
 }
 
 TEST(SimulatorProfile, GapsAndBusyTimesAddUp) {
