@@ -133,14 +133,14 @@ class Emitter {
     };
     if (!c_.shared()) {
       rows([&](const Expr& row, const Expr& slot) {
-        learn(row);
+        learn(row, slot);
         conclude();
         finish(row, slot);
       });
     } else {
-      rows([&](const Expr& row, const Expr&) {
+      rows([&](const Expr& row, const Expr& slot) {
         told_->begin_write(0);
-        learn(row);
+        learn(row, slot);
         told_->end_write(0);
         told_->begin_read(0);
         for (int64_t i = 0; i < kept(p_); ++i)
@@ -176,10 +176,11 @@ class Emitter {
   Expr length(const Expr& piece) const { return clamp(0, c_.chunk, Expr(p_.width) - piece * c_.chunk); }
   // This core's pieces of a row, as f32 at `v`; `parameters`: with scale and bias.
   template <class Body>
-  void pieces(const Expr& row, bool parameters, Body&& body) {
+  void pieces(const Expr& row, const Expr& row_slot, bool parameters, Body&& body) {
     const int64_t s = size_of(p_.elem), scale_s = p_.bytes_of(p_.scale_elem), e = c_.chunk;
     b_.loop(own_pieces_, [&](const Expr& turn) {
-      const Expr piece = first_ + turn, slot = turn % 2, n = length(piece);
+      // Of single pieces those of two rows take turns.
+      const Expr piece = first_ + turn, slot = c_.turns == 1 ? row_slot : turn % 2, n = length(piece);
       loaded_.begin_write(slot);
       b_.copy(ub(slot * (e * s) + x_.load), gm(g_.in, row * (p_.width * s) + piece * (e * s)), n * s);
       const Expr scale = slot * (e * scale_s) + x_.scale, bias = slot * (e * scale_s) + x_.bias;
@@ -199,8 +200,8 @@ class Emitter {
     });
   }
 
-  void learn(const Expr& row) {
-    pieces(row, false,
+  void learn(const Expr& row, const Expr& row_slot) {
+    pieces(row, row_slot, false,
            [&](const Expr& turn, const Expr& piece, const Expr&, const Expr& v, const Expr& n, const Expr&,
                const Expr&) {
              const Place one = ub(turn * 4 + x_.own), two = ub(turn * 4 + (x_.own + x_.own_pitch));
@@ -292,7 +293,7 @@ class Emitter {
       return;
     }
     const int64_t scale_s = p_.bytes_of(p_.scale_elem);
-    pieces(row, true,
+    pieces(row, row_slot, true,
            [&](const Expr&, const Expr& piece, const Expr& slot, const Expr& v, const Expr& n,
                const Expr& scale, const Expr& bias) {
              results_.begin_write(slot);

@@ -124,11 +124,13 @@ Program write(const Reduction& p, const Chip& chip) {
                         : p.op == REGIE_TILE_MAX ? -std::numeric_limits<float>::infinity()
                                                  : std::numeric_limits<float>::infinity();
   // To one position at x.sum, of the pieces of this core.
-  auto sum_up = [&](const Expr& item) {
+  auto sum_up = [&](const Expr& item, const Expr& turn_slot) {
     const bool one = p.pieces() == 1;  // that need not meet another
     if (!one) b.fill(ub(x.sum), f32, scalar(neutral), all);
     b.loop(clamp(0, p.pieces_each, Expr(p.pieces()) - first_piece), [&](const Expr& i) {
-      const Expr piece = first_piece + i, slot = i % 2, at = slot * (all * s) + x.load;
+      // Of single pieces those of two blocks take turns.
+      const Expr piece = first_piece + i, slot = p.pieces_each == 1 ? turn_slot : i % 2,
+                 at = slot * (all * s) + x.load;
       const Expr n = clamp(0, all, Expr(p.positions * kC0) - piece * all);
       loaded.begin_write(slot);
       b.copy(ub(at), gm(in, item * (p.positions * kC0 * s) + piece * (all * s)), n * s);
@@ -171,13 +173,13 @@ Program write(const Reduction& p, const Chip& chip) {
   };
   if (S == 1) {
     blocks([&](const Expr& n, const Expr& block, const Expr& slot) {
-      sum_up(n * p.blocks + block);
+      sum_up(n * p.blocks + block, slot);
       give(n, block, slot, x.sum);
     });
   } else {
     blocks([&](const Expr& n, const Expr& block, const Expr& slot) {
       const Expr item = n * p.blocks + block;
-      sum_up(item);
+      sum_up(item, slot);
       const Place found = ub(slot * (kC0 * 4) + x.result);
       results.begin_write(slot);
       b.unary(REGIE_TILE_COPY, f32, found, ub(x.sum), kC0);
