@@ -238,6 +238,7 @@ regie::tile::Program cube_program(const CubeProblem& problem, const CubePlan& pl
 // It begins and ends with all flags down.
 struct CubeBuffers {
   uint32_t left = 0, right = 0, bias = REGIE_NONE, residual = REGIE_NONE, result = 0;
+  uint64_t right_offset = 0;  // where a constant right matrix begins
   // Of a product of bytes: where the tables lie in `right`, and scalars that are known at run time.
   uint64_t tables_offset = 0;
   uint32_t zero = REGIE_NONE, scale = REGIE_NONE;

@@ -30,6 +30,7 @@ Emitter::Emitter(const CubeProblem& problem, const CubePlan& plan, Builder& buil
       factors_(problem.epilogue.scaled ? g.factors : REGIE_NONE),
       addends_(problem.cube_bias ? g.bias : REGIE_NONE),
       added_(problem.cube_residual ? g.residual : REGIE_NONE),
+      right_offset_(static_cast<int64_t>(g.right_offset)),
       factors_offset_(static_cast<int64_t>(g.factors_offset)),
       tables_offset_(static_cast<int64_t>(g.tables_offset)),
       zero_(g.zero),

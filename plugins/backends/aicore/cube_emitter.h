@@ -181,7 +181,7 @@ class Emitter {
   int64_t es_, left_es_, right_es_, bias_es_, residual_es_;
   uint32_t left_, right_, bias_, residual_, result_, factors_;
   uint32_t addends_, added_;  // instead of bias and residual, where the cube adds them
-  int64_t factors_offset_;
+  int64_t right_offset_, factors_offset_;
   int64_t tables_offset_;  // of a product of bytes
   int64_t sum_offset_ = 0;
   uint32_t zero_, scale_;

@@ -264,7 +264,7 @@ void Emitter::load_panel(uint32_t buffer, int64_t es, const Expr& base, const Ex
 Expr Emitter::packed_from(const Turn& turn, const Expr& n, const Expr& first_k) const {
   const int64_t row = t_.n_tiles * block(), kb = p_.k_blocks();
   const Expr group_k = p_.groups == 1 ? Expr(0) : group(turn) * kb;
-  return (group_k + first_k) * row + column_tile(n) * block();
+  return (group_k + first_k) * row + column_tile(n) * block() + Expr(right_offset_);
 }
 
 void Emitter::load_resident() {

@@ -41,6 +41,8 @@ struct Shape {
   std::vector<int64_t> dims;  // merged; the last are columns, those before it rows
   // Of an operand: elements from one index to the next of each dimension; 0 where it broadcasts.
   std::vector<std::vector<int64_t>> strides;
+  // Of an operand: its first element; empty where all begin at 0.
+  std::vector<int64_t> first = {};
   // Of a result in blocks of which channels do not fill the last: which dimension counts the blocks, one of
   // those before rows and columns, and how many channels there are. 0: they do.
   size_t blocks_at = 0;

@@ -88,6 +88,7 @@ class Writer {
     const auto& s = shape_.strides[o];
     return s.back() == 1 && (s.size() < 2 || row_stride(s) != 0);
   }
+  int64_t first(uint32_t o) const { return o < shape_.first.size() ? shape_.first[o] : 0; }
   // Operands that broadcast along rows or columns need not be spread where instructions repeat them: as the
   // second operand of one with two, whose first is spread.
   bool broadcasts(const Location& l) const { return l.kind == Location::kOperand && !full(l.number); }
@@ -270,7 +271,8 @@ Program Writer::write() const {
       for (uint32_t o : code_.operands) {
         const auto& st = shape_.strides[o];
         const int64_t size = size_of(operand_elem_[o]);
-        const Place to = ub(s * load_bytes[o] + load_at[o]), from = gm(buffers[o], offset(st) * size);
+        const Place to = ub(s * load_bytes[o] + load_at[o]),
+                    from = gm(buffers[o], (offset(st) + Expr(first(o))) * size);
         // Rows and columns may both be cut to nothing: then nothing is read.
         if (full(o))
           b.copy(to, from, width * size, {rows, t_.pitch * size, row_stride(st) * size});

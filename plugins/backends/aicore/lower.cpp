@@ -23,6 +23,7 @@ constexpr Family kFamilies[] = {
     {"ConvInteger", lower_bytes},
     {"ConvTranspose", lower_conv_transpose},
     {"Expand", lower_move},
+    {"Gather", lower_gather},
     {"Gemm", lower_product},
     {"GlobalAveragePool", lower_rows},
     {"GlobalMaxPool", lower_rows},
@@ -184,7 +185,7 @@ Lowered lower_checked(const Request& r) {
   if (r.op == "regie.Pointwise" || r.op == "Cast" || r.op == "Sum" || r.op == "regie.Quantize" ||
       r.op == "regie.Dequantize" || find_vector_op(r.op))
     return lower_elementwise(r);
-  if (r.op == "Gather" || r.op == "GatherND" || r.op == "GatherElements" || r.op == "ScatterND")
+  if (r.op == "GatherND" || r.op == "GatherElements" || r.op == "ScatterND")
     refuse("irregular moves of data");
   refuse("there is no tile program for " + std::string(r.op));
 }

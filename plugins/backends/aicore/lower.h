@@ -73,11 +73,16 @@ Lowered lower_product(const Request& r);
 Lowered lower_bytes(const Request& r);  // products and convolutions of bytes
 Lowered lower_elementwise(const Request& r);
 Lowered lower_batch_normalization(const Request& r);
-Lowered lower_move(const Request& r);    // Transpose and Expand, by rows
-Lowered lower_copy(const Request& r);    // of operand and result of one shape
+Lowered lower_move(const Request& r);  // Transpose and Expand, by rows
+Lowered lower_copy(const Request& r);  // of operand and result of one shape
+// Of every steps[d]-th element along each axis, from starts[d] on: a Slice.
+Lowered lower_steps(const Request& r, const std::vector<int64_t>& starts, const std::vector<int64_t>& steps);
 Lowered lower_blocks(const Request& r);  // Concat, Split, Slice
+Lowered lower_gather(const Request& r);  // by constant indices
 Lowered lower_pooling(const Request& r);
 Lowered lower_resize(const Request& r);
+// Resize by interpolation: two products with matrices of weights.
+Lowered lower_interpolation(const Request& r);
 Lowered lower_conv_transpose(const Request& r);
 Lowered lower_blocked_reduction(const Request& r);  // over the positions of NC1HWC0
 Lowered lower_reformat(const Request& r);

@@ -1,5 +1,5 @@
-// Concat, Split and Slice along one axis: rectangles of contiguous rows from one tensor to another, through
-// UB without a stop at the vector unit.
+// Concat, Split, Slice and Gather along one axis: rectangles of contiguous rows from one tensor to another,
+// through UB without a stop at the vector unit.
 #include <algorithm>
 
 #include "channel.h"
@@ -125,48 +125,88 @@ std::vector<int64_t> constant(const Request& r, uint32_t operand, const char* wh
   return *list;
 }
 
+// Where a Slice begins along each axis, and by how much it goes on.
+struct Bounds {
+  std::vector<int64_t> starts, steps;
+  int32_t cut_axes = 0, cut_axis = -1;  // how many axes become shorter, and the last of them
+  bool steps_by_one = true;
+};
 // `model_rank`: of the tensors as the operator sees them, where they are seen as blocks of channels instead
 // (matrices.h): its last axis is that of channels then. Else 0.
-Rectangle slice(const Request& r, const regie_tensor& x, const regie_tensor& y, int32_t model_rank) {
+Bounds bounds_of(const Request& r, const regie_tensor& x, const regie_tensor& y, int32_t model_rank) {
   if (r.node.operand_count < 3) refuse("a slice without its bounds");
   const std::vector<int64_t> starts = constant(r, 1, "starts");
   std::vector<int64_t> axes, steps;
   if (r.operand(3)) axes = constant(r, 3, "axes");
   if (r.operand(4)) steps = constant(r, 4, "steps");
   for (size_t i = axes.size(); i < starts.size(); ++i) axes.push_back(static_cast<int64_t>(i));
-  for (int64_t s : steps)
-    if (s != 1) refuse("irregular moves of data: a slice with steps");
-  int32_t cut_axis = -1;
+  steps.resize(std::max(steps.size(), starts.size()), 1);
+  Bounds b;
+  b.starts.resize(static_cast<size_t>(x.rank), 0);
+  b.steps.resize(static_cast<size_t>(x.rank), 1);
   for (int32_t d = 0; d < x.rank; ++d)
     if (x.dims[d] != y.dims[d]) {
-      if (cut_axis >= 0) refuse("irregular moves of data: a slice along several axes");
-      cut_axis = d;
+      ++b.cut_axes;
+      b.cut_axis = d;
     }
+  const int32_t rank = model_rank ? model_rank : x.rank;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
+    if (model_rank) axis = axis == rank - 1 ? 1 : -1;
+    if (axis < 0 || axis >= x.rank) continue;
+    if (steps[i] < 1) refuse("irregular moves of data: a slice that goes backwards");
+    const int64_t start = starts[i] < 0 ? starts[i] + x.dims[axis] : starts[i];
+    const auto a = static_cast<size_t>(axis);
+    b.starts[a] = std::clamp<int64_t>(start, 0, x.dims[axis]);
+    if (y.dims[axis] > 1) b.steps[a] = steps[i];  // of one element the next is not asked for
+    if (b.starts[a] + (y.dims[axis] - 1) * b.steps[a] >= x.dims[axis]) refuse("a slice beyond its operand");
+    b.steps_by_one = b.steps_by_one && b.steps[a] == 1;
+  }
+  return b;
+}
+
+Rectangle slice(const Request& r, const regie_tensor& x, const regie_tensor& y, const Bounds& b,
+                bool seen_as_blocks) {
+  const int32_t cut_axis = b.cut_axis;
   const bool blocked = is_blocked(r.operand_format(0));
   if (cut_axis > 1 && blocked) refuse("an axis inside of blocks of channels");
   Rectangle out;
-  if (cut_axis < 0 && model_rank) refuse("it cuts nothing");
+  if (cut_axis < 0 && seen_as_blocks) refuse("it cuts nothing");
   if (cut_axis < 0) {
     out.width = out.from_pitch = out.to_pitch = product(x, 0, x.rank, blocked);
     return out;
   }
-  for (size_t i = 0; i < starts.size(); ++i) {
-    const int32_t rank = model_rank ? model_rank : x.rank;
-    int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
-    if (model_rank) axis = axis == rank - 1 ? 1 : -1;
-    if (axis != cut_axis) continue;
-    int64_t start = starts[i] < 0 ? starts[i] + x.dims[axis] : starts[i];
-    start = std::clamp<int64_t>(start, 0, x.dims[axis]);
-    // A part that ends inside of a block would take the channels behind it for zeros.
-    if (cut_axis == 1 && blocked && (start % kC0 || (y.dims[1] % kC0 && start + y.dims[1] != x.dims[1])))
-      refuse("it begins or ends inside of a block of channels");
-    out.from = start * product(x, cut_axis + 1, x.rank, blocked);
-  }
+  const int64_t start = b.starts[static_cast<size_t>(cut_axis)];
+  // A part that ends inside of a block would take the channels behind it for zeros.
+  if (cut_axis == 1 && blocked && (start % kC0 || (y.dims[1] % kC0 && start + y.dims[1] != x.dims[1])))
+    refuse("it begins or ends inside of a block of channels");
+  out.from = start * product(x, cut_axis + 1, x.rank, blocked);
   out.rows = product(x, 0, cut_axis, blocked);
   out.width = out.to_pitch = product(y, cut_axis, y.rank, blocked);
   out.from_pitch = product(x, cut_axis, x.rank, blocked);
   if (out.from + (out.rows - 1) * out.from_pitch + out.width > product(x, 0, x.rank, blocked))
     refuse("a slice beyond its operand");
+  return out;
+}
+
+Lowered copied(const Request& r, std::vector<Rectangle> all) {
+  const bool blocked = is_blocked(r.operand_format(0));
+  const int64_t es = size_of(r.need(0).elem);
+  if (r.chip.sizes.ub < 4 * 8192 * es) throw Overflow("its tiles need", 4 * 8192 * es, r.chip);
+  std::vector<uint64_t> operand_bytes, result_bytes;
+  for (const regie_tensor& t : r.operands)
+    operand_bytes.push_back(
+        t.elem == REGIE_ELEM_UNKNOWN ? 0 : static_cast<uint64_t>(product(t, 0, t.rank, blocked) * es));
+  for (const regie_tensor& t : r.results)
+    result_bytes.push_back(static_cast<uint64_t>(product(t, 0, t.rank, blocked) * es));
+  Lowered out;
+  out.name = "copy " + std::string(r.op);
+  for (const Rectangle& x : all) out.cycles += cycles_of(x, cut(x, r.chip), r.chip, es);
+  out.write = [all = std::move(all), es, operand_bytes, result_bytes, chip = r.chip] {
+    Written w;
+    w.program = write(all, chip, es, operand_bytes, result_bytes);
+    return w;
+  };
   return out;
 }
 
@@ -188,7 +228,12 @@ Lowered lower_laid(const Request& r, int32_t model_rank) {
   std::vector<Rectangle> all;
   if (r.op == "Slice") {
     if (r.need(0).rank != y.rank || y.rank == 0) refuse("operand and result have different ranks");
-    all.push_back(slice(r, r.need(0), y, model_rank));
+    const Bounds b = bounds_of(r, r.need(0), y, model_rank);
+    if (b.cut_axes > 1 || !b.steps_by_one) {
+      if (blocked || model_rank) refuse("a slice with steps, or along several axes, of blocks of channels");
+      return lower_steps(r, b.starts, b.steps);
+    }
+    all.push_back(slice(r, r.need(0), y, b, model_rank != 0));
   } else {
     const bool joins = r.op == "Concat";
     const regie_tensor& whole = joins ? y : r.need(0);
@@ -219,23 +264,7 @@ Lowered lower_laid(const Request& r, int32_t model_rank) {
     }
     if (at != pitch) refuse("its parts do not fit");
   }
-  const int64_t es = size_of(elem);
-  if (r.chip.sizes.ub < 4 * 8192 * es) throw Overflow("its tiles need", 4 * 8192 * es, r.chip);
-  std::vector<uint64_t> operand_bytes, result_bytes;
-  for (const regie_tensor& t : r.operands)
-    operand_bytes.push_back(
-        t.elem == REGIE_ELEM_UNKNOWN ? 0 : static_cast<uint64_t>(product(t, 0, t.rank, blocked) * es));
-  for (const regie_tensor& t : r.results)
-    result_bytes.push_back(static_cast<uint64_t>(product(t, 0, t.rank, blocked) * es));
-  Lowered out;
-  out.name = "copy " + std::string(r.op);
-  for (const Rectangle& x : all) out.cycles += cycles_of(x, cut(x, r.chip), r.chip, es);
-  out.write = [all, es, operand_bytes, result_bytes, chip = r.chip] {
-    Written w;
-    w.program = write(all, chip, es, operand_bytes, result_bytes);
-    return w;
-  };
-  return out;
+  return copied(r, std::move(all));
 }
 
 }  // namespace
@@ -246,6 +275,33 @@ Lowered lower_blocks(const Request& r) {
   Lowered out = lower_laid(*seen->request, r.need(0).rank);
   out.write = [seen, write = std::move(out.write)] { return write(); };
   return out;
+}
+
+// By constant indices: each run of neighbours is a rectangle.
+Lowered lower_gather(const Request& r) {
+  const regie_tensor &x = r.need(0), &y = r.results[0];
+  if ((!is_float(x.elem) && !is_byte(x.elem)) || x.elem != y.elem)
+    refuse("elements other than f32, f16 and bytes");
+  if (is_blocked(r.operand_format(0)) || is_blocked(r.result_format(0)))
+    refuse("its programs are for row-major tensors");
+  if (x.rank == 0 || r.node.operand_count < 2) refuse("it has no axis to gather along");
+  const int32_t axis = axis_of(r, x.rank, 0);
+  const std::vector<int64_t> indices = constant(r, 1, "indices");
+  const int64_t size = x.dims[axis], outer = product(x, 0, axis, false),
+                inner = product(x, axis + 1, x.rank, false), count = std::ssize(indices);
+  if (product(y, 0, y.rank, false) != outer * count * inner) refuse("its result has another shape");
+  std::vector<Rectangle> all;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t at = indices[static_cast<size_t>(i)], from = at < 0 ? at + size : at;
+    if (from < 0 || from >= size) refuse("an index beyond its operand");
+    if (!all.empty() && all.back().from + all.back().width == from * inner) {
+      all.back().width += inner;
+      continue;
+    }
+    if (all.size() == 64) refuse("irregular moves of data: more than 64 runs of neighbours");
+    all.push_back({0, 0, from * inner, size * inner, i * inner, count * inner, outer, inner});
+  }
+  return copied(r, std::move(all));
 }
 
 }  // namespace aicore

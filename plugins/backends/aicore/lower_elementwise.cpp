@@ -288,6 +288,25 @@ Lowered copied(const Request& r, Shape s) {
 
 Lowered lower_copy(const Request& r) { return copied(r, merge(r)); }
 
+Lowered lower_steps(const Request& r, const std::vector<int64_t>& starts, const std::vector<int64_t>& steps) {
+  const regie_tensor &x = r.need(0), &y = r.results[0];
+  Shape s;
+  s.strides.resize(1);
+  s.first = {0};
+  int64_t stride = 1;
+  for (int32_t d = x.rank; d-- > 0; stride *= x.dims[d]) {
+    const auto i = static_cast<size_t>(d);
+    s.first[0] += starts[i] * stride;
+    if (y.dims[d] == 1) continue;
+    if (s.dims.empty() && stride * steps[i] != 1) put_apart(s, 1, {1});  // runs of one element
+    put_outside(s, y.dims[d], {stride * steps[i]});
+  }
+  finish(s);
+  Request one = r;  // its lists are parameters
+  one.operands = r.operands.first(1);
+  return copied(one, std::move(s));
+}
+
 Lowered lower_move(const Request& r) {
   const regie_tensor &x = r.need(0), &y = r.results[0];
   if ((!is_float(x.elem) && !is_byte(x.elem)) || x.elem != y.elem)

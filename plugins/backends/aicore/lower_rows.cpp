@@ -1,10 +1,12 @@
 // What is computed along rows: soft-max, layer normalisation, reductions over the last axes, global pooling.
-// A row lies in UB as a whole; rows are shared out between the cores.
+// A row lies in UB as a whole, and rows are shared out between the cores; what is better cut is
+// long_rows.h's.
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include "channel.h"
+#include "long_rows.h"
 #include "lower.h"
 #include "rows.h"
 #include "shares.h"
@@ -231,12 +233,12 @@ void emit_rows(const Rows& p, const RowsCut& c, Builder& b, const RowsBuffers& g
 
 namespace {
 
-Program write(const Rows& p, const RowsCut& c, const Chip& chip) {
-  Builder b(static_cast<uint32_t>(c.parts), chip.sizes);
+// Operands and results, as both ways to cut rows have them.
+template <class Buffers>
+void declare(const Rows& p, Builder& b, Buffers& g) {
   const int64_t s = size_of(p.elem), w = p.width;
-  RowsBuffers g;
   const auto laid = [&](bool matrix) {
-    return matrix ? p.rows / p.plane * p.laid_plane() * c.pitch : p.rows * w;
+    return matrix ? p.rows / p.plane * p.laid_plane() * round_up(w, 16) : p.rows * w;
   };
   g.in = b.operand(0, static_cast<uint64_t>(laid(p.in_matrix) * s));
   const auto scale_bytes = static_cast<uint64_t>(w * p.bytes_of(p.scale_elem));
@@ -244,8 +246,28 @@ Program write(const Rows& p, const RowsCut& c, const Chip& chip) {
   if (p.bias != REGIE_NONE) g.bias = b.operand(p.bias, scale_bytes);
   g.out = b.result(
       0, static_cast<uint64_t>((p.reduces() ? p.rows : laid(p.out_matrix)) * p.bytes_of(p.out_elem)));
+}
+
+Written write(const Rows& p, const RowsCut& c, const Chip& chip) {
+  Builder b(static_cast<uint32_t>(c.parts), chip.sizes);
+  RowsBuffers g;
+  declare(p, b, g);
   emit_rows(p, c, b, g);
-  return b.finish();
+  Written w;
+  w.program = b.finish();
+  return w;
+}
+
+Written write_long(const Rows& p, const LongRowsCut& c, const Chip& chip) {
+  Builder b(static_cast<uint32_t>(c.cores()), chip.sizes);
+  LongRowsBuffers g;
+  declare(p, b, g);
+  Written w;
+  w.scratch_bytes = long_rows_scratch(p, c);
+  if (w.scratch_bytes) g.scratch = b.scratch(0, w.scratch_bytes);
+  emit_long_rows(p, c, b, g);
+  w.program = b.finish();
+  return w;
 }
 
 // The last `rank - first` axes of x, as rows.
@@ -328,15 +350,21 @@ Lowered lower_rows(const Request& r) {
     split(p, x, first_axis(r, x));
   }
   take_matrices(r, p);
-  const RowsCut c = cut_rows(p, r.chip);
   Lowered out;
   out.name = "vector " + std::string(op);
-  out.cycles = rows_cycles(p, c, r.chip);
-  out.write = [p, c, chip = r.chip] {
-    Written w;
-    w.program = write(p, c, chip);
-    return w;
-  };
+  const std::optional<LongRowsCut> pieces = cut_long_rows(p, r.chip);
+  try {
+    const RowsCut c = cut_rows(p, r.chip);
+    out.cycles = rows_cycles(p, c, r.chip);
+    out.write = [p, c, chip = r.chip] { return write(p, c, chip); };
+  } catch (const Overflow&) {
+    if (!pieces) throw;
+  }
+  if (pieces && (!out.write || pieces->cycles < out.cycles)) {
+    out.name += " of rows in pieces";
+    out.cycles = pieces->cycles;
+    out.write = [p, c = *pieces, chip = r.chip] { return write_long(p, c, chip); };
+  }
   return out;
 }
 

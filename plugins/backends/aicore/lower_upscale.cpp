@@ -73,8 +73,8 @@ struct TurnedWeights {
 
 Lowered lower_resize(const Request& r) {
   const regie_tensor &x = r.need(0), &y = r.results[0];
+  if (r.attrs.text("mode", "nearest") != "nearest") return lower_interpolation(r);
   if (!is_float(x.elem) || x.elem != y.elem) refuse("elements other than f32 and f16");
-  if (r.attrs.text("mode", "nearest") != "nearest") refuse("interpolation");
   if (r.attrs.text("keep_aspect_ratio_policy", "stretch") != "stretch") refuse("sizes that keep the aspect");
   if (x.rank < 3 || x.rank > 5 || y.rank != x.rank) refuse("it has no map, or one of several axes more");
   for (int32_t d = 0; d + 2 < x.rank; ++d)

@@ -18,7 +18,7 @@ bool is_product(std::string_view op) {
 bool is_window(std::string_view op) { return op == "MaxPool" || op == "AveragePool"; }
 bool is_move(std::string_view op) {
   return op == "Concat" || op == "Split" || op == "Slice" || op == "Transpose" || op == "Expand" ||
-         op == "Resize" || op == "Reshape";
+         op == "Resize" || op == "Reshape" || op == "Gather";
 }
 
 std::vector<std::string> listed_names(std::string_view text) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "pointwise_engine.h"
+#include "regie/operator_work.hpp"
 #include "regie/part_view.hpp"
 #include "regie_digests.h"
 #include "tables.h"
@@ -26,6 +27,17 @@ void destroy(regie_engine* engine) { delete engine; }
 // Element-wise code reaches about this part of what matrix products do.
 constexpr double kNativeSlower = 8;
 constexpr double kReferenceFlops = 4;  // of an element, by a reference kernel
+// A step of a recurrent layer is a product with one row a sequence, with weights that come from a cache each
+// time.
+constexpr double kStepsSlower = 1.2;
+
+double native_ns(const NativeOp& native, const Work& work, const Settings& s) {
+  if (native.flops != 0) return native.flops * work.elements / s.flops_per_ns * kNativeSlower;
+  const regie::sdk::OperatorWork all =
+      regie::sdk::operator_work(work.op, work.node.attrs, work.node.attr_count, work.operands.data(),
+                                work.node.operand_count, work.results.data(), work.node.result_count);
+  return all.flops / s.flops_per_ns * kStepsSlower;
+}
 
 regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const regie_engine_shapes* shapes,
                  regie_answer* answer) {
@@ -65,7 +77,7 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
     if (const NativeOp* native = find_native(work.op)) {
       try {
         work.native(1);
-        return say(true, native->flops * work.elements / s.flops_per_ns * kNativeSlower,
+        return say(true, native_ns(*native, work, s),
                    "a kernel of our own" + (why_not.empty() ? "" : "; " + why_not));
       } catch (const Failure& f) {
         if (f.code != REGIE_UNSUPPORTED) throw;

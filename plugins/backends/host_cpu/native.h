@@ -98,7 +98,7 @@ struct NativeOp {
   NativePtr (*make)(const NativeRequest&);
   Takes takes = Takes::kPlain;
   bool in_place = false;  // result 0 may be written over an operand of its type
-  double flops = 1;       // about how many an element costs
+  double flops = 1;       // about how many an element costs; 0: what regie/operator_work.hpp counts
 };
 
 const NativeOp* find_native(std::string_view op);

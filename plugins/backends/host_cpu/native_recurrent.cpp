@@ -278,8 +278,8 @@ NativePtr make_gru(const NativeRequest& r) {
 }
 
 constexpr NativeOp kOps[] = {
-    {"GRU", make_gru, Takes::kPlain, false, 512},
-    {"LSTM", make_lstm, Takes::kPlain, false, 512},
+    {"GRU", make_gru, Takes::kPlain, false, 0},
+    {"LSTM", make_lstm, Takes::kPlain, false, 0},
 };
 
 }  // namespace
