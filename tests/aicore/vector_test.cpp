@@ -414,5 +414,33 @@ TEST(Aicore, Functions) {
   }
 }
 
+// What has a limit has it, and is no NaN on the way there.
+TEST(Aicore, FunctionsOfGreatNumbersAndOfInfinity) {
+  const Function functions[] = {
+      {"Erf", [](double x) { return std::erf(x); }, 0, 0},
+      {"Sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, 0, 0},
+      {"Tanh", [](double x) { return std::tanh(x); }, 0, 0},
+      {"Softplus", [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }, 0, 0},
+      {"Elu", [](double x) { return x > 0 ? x : std::expm1(x); }, 0, 0},
+      {"HardSigmoid", [](double x) { return std::clamp(0.2 * x + 0.5, 0.0, 1.0); }, 0, 0},
+      {"Gelu", [](double x) { return x < 0 && std::isfinite(x) ? 0 : x * 0.5 * (1 + std::erf(x)); }, 0, 0},
+  };
+  const Array x{{6}, {INFINITY, 1e37F, 100, -100, -1e37F, -INFINITY}};
+  for (const Function& f : functions) {
+    SCOPED_TRACE(f.op);
+    Node node(f.op);
+    node.operand(x).result({6});
+    const auto got = node.run(chip_of_target("ascend910a-sim"));
+    ASSERT_TRUE(got);
+    for (size_t i = 0; i < x.values.size(); ++i) {
+      const double value = (*got)[i], expected = f.of(x.values[i]);
+      EXPECT_TRUE(value == expected ||
+                  std::abs(value - expected) <= 2e-6 * std::max(1.0, std::abs(expected)) ||
+                  (std::isnan(value) && std::isnan(expected)))
+          << x.values[i] << ": " << value << ", not " << expected;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace aicore::test

@@ -81,6 +81,23 @@ def check_numbers(tool, path, work):
     assert errors["f16-where-exact"] <= 1.02 * errors["f32"], errors
 
 
+def check_computed_bias(tool, work):
+    """What is tried with operands = "auto" runs with a bias that an input gives, too."""
+    random = np.random.default_rng(3)
+    made = {name: halves(random.standard_normal(dims).astype(np.float32)) for name, dims in {"x": (2, 4, 9, 9), "b": (8,), "w": (8, 4, 3, 3)}.items()}
+    typed = {name: onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, dims) for name, dims in {"x": (2, 4, 9, 9), "b": (8,), "y": (2, 8, 7, 7)}.items()}
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Conv", ["x", "w", "b"], ["y"])], "g", [typed["x"], typed["b"]], [typed["y"]],
+                                   [onnx.numpy_helper.from_array(made.pop("w"), "w")])
+    given, target = work / "bias.onnx", target_with(work, "auto", 'operands = "auto"')
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), given)
+    for name, array in made.items():
+        np.save(work / f"{name}.npy", array)
+    run([tool, "run", given, "--target", target, "--set", "placement=greedy", "--output-dir", work / "bias",
+         *(o for name in made for o in ("--input", f"{name}={work / name}.npy"))])
+    error = error_of(np.load(work / "bias/y.npy"), session_of(given).run(None, made)[0])
+    assert error <= 5e-3, error
+
+
 def in_two_halves(tool, given, work, settings):
     """How many products the engine says are in two halves, and of how many."""
     options = [o for s in settings for o in ("--set", f"aicore.{s}")]
@@ -120,6 +137,7 @@ def main():
     (work / "result").mkdir(parents=True, exist_ok=True)
     check_plan(tool, networks / "resnet50.onnx", work)
     check_refusals(tool, networks / "squeezenet1_1.onnx", work)
+    check_computed_bias(tool, work)
     check_plan(tool, networks / "resnet50.onnx", work, target_with(work, "halves", 'operands = "f16"'))
     check_accuracy(tool, networks / "resnet50.onnx", work)
     for name in NETWORKS:

@@ -122,7 +122,7 @@ class Convolution : public TrialProduct {
     y_ = M(plain(yd), cpu(), nullptr);
     own_x_ = pd.src_desc() == x_.get_desc() ? M() : M(pd.src_desc(), cpu());
     own_y_ = pd.dst_desc() == y_.get_desc() ? M() : M(pd.dst_desc(), cpu());
-    bias_ = biased ? M(bias, cpu(), const_cast<void*>(operands[2].data)) : M();
+    if (biased) bias_ = M(bias, cpu(), nullptr);
     M w_plain(plain(weights), cpu(), const_cast<void*>(w.data));
     weights_ = M(pd.weights_desc(), cpu());
     dnnl::stream stream(cpu());
@@ -137,7 +137,10 @@ class Convolution : public TrialProduct {
     dnnl::memory &x = own_x_ ? own_x_ : x_, &y = own_y_ ? own_y_ : y_;
     std::unordered_map<int, dnnl::memory> args{
         {DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, weights_}, {DNNL_ARG_DST, y}};
-    if (bias_) args.emplace(DNNL_ARG_BIAS, bias_);
+    if (bias_) {  // a constant or not
+      bias_.set_data_handle(const_cast<void*>(operands[2]->data));
+      args.emplace(DNNL_ARG_BIAS, bias_);
+    }
     convolution_.execute(stream, args);
     if (own_y_) dnnl::reorder(own_y_, y_).execute(stream, own_y_, y_);
     stream.wait();

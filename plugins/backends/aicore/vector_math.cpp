@@ -66,9 +66,9 @@ struct Lanes {
     two(REGIE_TILE_MUL, to, to, u);
     mul(to, to, -1);
     add(to, to, 1);
-    one(REGIE_TILE_ABS, t, x);  // the sign: x / |x|, and 0 for 0
-    by(REGIE_TILE_MAX, t, t, 1e-30f);
-    two(REGIE_TILE_DIV, t, x, t);
+    mul(t, x, 1e30f);  // the sign, and 0 for 0; not x / |x|, of which infinity has none
+    by(REGIE_TILE_MAX, t, t, -1);
+    by(REGIE_TILE_MIN, t, t, 1);
     two(REGIE_TILE_MUL, to, to, t);
   }
   // max(x, 0) + ln(1 + exp(-|x|))
@@ -115,7 +115,7 @@ constexpr Row kRows[] = {
     {{"Dequantize", 0, 2, 0}, kDequantize, 0},
     {{"Div", 0, 0, 1}, kBinary, REGIE_TILE_DIV},
     {{"Elu", 1, 5, 1}, kElu, 0},
-    {{"Erf", 2, 19, 3}, kErf, 0},
+    {{"Erf", 2, 20, 2}, kErf, 0},
     {{"Exp", 0, 0, 1}, kUnary, REGIE_TILE_EXP},
     {{"Gelu", 2, 23, 3}, kGelu, 0},
     {{"GeluTanh", 1, 10, 2}, kGeluTanh, 0},
