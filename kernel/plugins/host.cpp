@@ -370,18 +370,6 @@ Result<const regie_device_trace_table*> PluginHost::device_trace(std::string_vie
   return found.table;
 }
 
-void PluginHost::open_device_ahead(std::string_view name) {
-  if (!device(name).ok()) return;
-  {
-    std::lock_guard lock(impl_->mutex);
-    if (!impl_->look_up("device-ahead", name)) return;
-  }
-  const auto ahead = impl_->find<regie_device_ahead_table>("device-ahead", name);
-  if (ahead.ok())  // the plug-in works beside others: the host is not kept waiting
-    static_cast<void>(call_plugin("getting a device ready",
-                                  [&] { return ahead->table->get_ready(ahead->index, host_table()); }));
-}
-
 Status PluginHost::verify_library(const Manifest& manifest) {
   std::lock_guard lock(impl_->mutex);
   impl_->parse_all();

@@ -11,7 +11,6 @@
 
 #include "base/status.h"
 #include "regie/c/device.h"
-#include "regie/c/device_ahead.h"
 #include "regie/c/device_trace.h"
 #include "regie/c/engine.h"
 #include "regie/c/entry.h"
@@ -80,10 +79,6 @@ class PluginHost {
   Result<Provider<regie_device_table>> device(std::string_view name);
   // NULL: the device of that name tells no more than its own table does.
   Result<const regie_device_trace_table*> device_trace(std::string_view name);
-
-  // Opens the library of this device and has it do what it can before there is a model
-  // (regie/c/device_ahead.h). What fails is for whoever needs the device to say.
-  void open_device_ahead(std::string_view name);
 
   // Opens everything that `manifest` says and checks that it provides exactly that (`plugins describe`,
   // tests).

@@ -120,12 +120,6 @@ std::vector<regie_str> device_traces(const void* table, const char** missing) {
   return names_of(t, t.devices, "devices", missing, name_field);
 }
 
-std::vector<regie_str> device_aheads(const void* table, const char** missing) {
-  const auto& t = as<regie_device_ahead_table>(table);
-  Functions{missing}(t.get_ready, "get_ready");
-  return names_of(t, t.devices, "devices", missing, name_field);
-}
-
 constexpr KindInfo kKinds[] = {
     {"frontend", REGIE_FRONTEND_ID, "frontend.h", REGIE_DIGEST_FRONTEND, sizeof(regie_frontend_table),
      frontends},
@@ -143,8 +137,6 @@ constexpr KindInfo kKinds[] = {
     {"device", REGIE_DEVICE_ID, "device.h", REGIE_DIGEST_DEVICE, sizeof(regie_device_table), devices},
     {"device-trace", REGIE_DEVICE_TRACE_ID, "device_trace.h", REGIE_DIGEST_DEVICE_TRACE,
      sizeof(regie_device_trace_table), device_traces},
-    {"device-ahead", REGIE_DEVICE_AHEAD_ID, "device_ahead.h", REGIE_DIGEST_DEVICE_AHEAD,
-     sizeof(regie_device_ahead_table), device_aheads},
 };
 
 // More entries than any table has; beyond it the count is rubbish and the list must not be walked.

@@ -10,7 +10,6 @@ const void* find(const char* id) {
   const std::string_view wanted = id;
   if (wanted == REGIE_ENGINE_ID) return &host_cpu::engine_table;
   if (wanted == REGIE_DEVICE_ID) return &host_cpu::device_table;
-  if (wanted == REGIE_DEVICE_AHEAD_ID) return &host_cpu::ahead_table;
   return nullptr;
 }
 }  // namespace

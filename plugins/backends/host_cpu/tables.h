@@ -1,12 +1,10 @@
-// The tables of this plug-in.
+// The two tables of this plug-in.
 #pragma once
 
 #include "regie/c/device.h"
-#include "regie/c/device_ahead.h"
 #include "regie/c/engine.h"
 
 namespace host_cpu {
 extern const regie_engine_table engine_table;
 extern const regie_device_table device_table;
-extern const regie_device_ahead_table ahead_table;
 }  // namespace host_cpu
