@@ -273,18 +273,19 @@ TEST(SimulatorAicore, AFusionThatOverflowsTheBuffersIsVetoed) {
   const std::string wide = compiled(14000), narrow = compiled(900);
   EXPECT_THAT(wide, HasSubstr("engine 'aicore' vetoes it: no tile of it fits the buffers of a core (L1 has "
                               "1048576 bytes, the smallest needs "));
+  const Json in_parts = Json::parse(wide);
   // Each is told once, though the rule is tried in every round.
   std::vector<std::string> told;
-  for (const Json& n : Json::parse(wide)["notes"])
+  for (const Json& n : in_parts["notes"])
     if (n.at("kind") == "veto") told.push_back(n.dump());
   EXPECT_FALSE(told.empty());
   EXPECT_EQ(std::set<std::string>(told.begin(), told.end()).size(), told.size());
-  EXPECT_FALSE(Json::parse(wide)["fusions"].contains("attention"));
+  EXPECT_FALSE(in_parts["fusions"].contains("attention"));
   EXPECT_TRUE(Json::parse(narrow)["fusions"].contains("attention"));
   EXPECT_THAT(narrow, testing::Not(HasSubstr("vetoes it")));
   // The rows of scores are too long for the unified buffer, and come in pieces.
   bool softmax = false;
-  for (const Json& p : Json::parse(wide)["placements"]) {
+  for (const Json& p : in_parts["placements"]) {
     if (p.at("operator") != "Softmax") continue;
     softmax = true;
     EXPECT_EQ(p.at("engine"), "aicore") << p;
@@ -317,9 +318,10 @@ TEST(SimulatorAicore, LongRowsAreFusedAsShortOnesAre) {
         run_regie("compile " + scratch.path("norm.rg") + " -o " + scratch.path("norm.rgm") +
                   " --target ascend910a-sim --set placement=greedy --json");
     EXPECT_EQ(r.exit_code, 0) << r.err;
-    EXPECT_TRUE(Json::parse(r.out)["fusions"].contains("layer-norm")) << width;
+    const Json report = Json::parse(r.out);
+    EXPECT_TRUE(report["fusions"].contains("layer-norm")) << width;
     EXPECT_THAT(r.out, testing::Not(HasSubstr("vetoes it"))) << width;
-    for (const Json& e : Json::parse(r.out)["engines"])
+    for (const Json& e : report["engines"])
       EXPECT_EQ(e.at("operators") == 0, e.at("name") != "aicore") << width << ' ' << e;
   }
 }
