@@ -132,6 +132,10 @@ Status RunState::run_trusting(std::span<const regie_tensor> inputs, std::span<re
   Bound* bound = nullptr;
   REGIE_TRY(find_bound(inputs, &bound));
   last_ = bound;
+  // Launches that take every processor wait for each other: one thread more, and each of them stands still
+  // until that one is done.
+  if (!weights_sound_ && !bound->plan->preparation)
+    if (const auto& check = core_->model->weight_check) REGIE_TRY(check->wait());
   bound->last_used = ++use_counter_;
   const ShapePlan& plan = *bound->plan;
   REGIE_TRY(check_outputs(plan, outputs));
