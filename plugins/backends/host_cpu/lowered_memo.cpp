@@ -69,9 +69,12 @@ std::shared_ptr<const SharedPrimitive> SharedPrimitives::get(dnnl_engine_t engin
   {
     std::lock_guard lock(mutex_);
     if (known_.size() >= limit_) {
-      // An entry that somebody is about to fill is held twice.
-      std::erase_if(known_,
-                    [](const auto& e) { return e.second.use_count() == 1 && e.second->made.expired(); });
+      std::erase_if(known_, [](const auto& e) {
+        // One that somebody is about to fill is held twice; who has just filled it wrote under its lock.
+        if (e.second.use_count() != 1) return false;
+        std::lock_guard filled(e.second->mutex);
+        return e.second->made.expired();
+      });
       limit_ = std::max<size_t>(64, 2 * known_.size());
     }
     std::shared_ptr<Entry>& known = known_[std::move(key)];
