@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <map>
@@ -17,6 +16,7 @@
 #include "base/file.h"
 #include "model/file.h"
 #include "model/layout.h"
+#include "plugins/manifest.h"
 
 namespace regie {
 
@@ -57,13 +57,7 @@ Result<std::shared_ptr<PluginHost>> host_in(HostOfPath& of) {
   const auto& [plugin_path, environment] = key;
   std::lock_guard lock(entry.mutex);
   if (!entry.host) {
-    std::vector<std::string> folders;
-    for (size_t at = 0; at < plugin_path.size();) {
-      const size_t end = std::min(plugin_path.find(':', at), plugin_path.size());
-      if (end > at) folders.push_back(plugin_path.substr(at, end - at));
-      at = end + 1;
-    }
-    REGIE_ASSIGN(entry.host, PluginHost::create_silent(std::move(folders), environment));
+    REGIE_ASSIGN(entry.host, PluginHost::create_silent(folders_of_path(plugin_path), environment));
   }
   return entry.host;
 }

@@ -39,6 +39,20 @@ def joined(axis, new_axis):
     return f"y = ConcatFromSequence<axis={axis}, new_axis={new_axis}>(s)"
 
 
+def captured(rows):
+    """A Loop that reads a sequence of the graph around it."""
+    return f"""g (float[{rows},4] x, float[4] h) => (float[4] y) {{
+        {YES}
+        rows = SplitToSequence<axis=0, keepdims=0>(x)
+        n = SequenceLength(rows)
+        y = Loop(n, yes, h) <body = b (int64 i, bool ci, float[4] a) => (bool co, float[4] r) {{
+            co = Identity(ci)
+            e = SequenceAt(rows, i)
+            r = Sub(e, a)
+        }}>
+    }}"""
+
+
 WIDE = "float[2,3,4]"
 WIDE_APPEND = APPEND.replace("Add(x, f)", "Mul(x, f)")
 LENGTH = "m = SequenceLength(s)"
@@ -229,26 +243,8 @@ CASES = {
         {loop(APPEND, type="float")}
         y = ConcatFromSequence<axis=0, new_axis=1>(s)
     }}""", trips(4, 1, x=np.array(3, np.float32))),
-    "captured": (f"""g (float[6,4] x, float[4] h) => (float[4] y) {{
-        {YES}
-        rows = SplitToSequence<axis=0, keepdims=0>(x)
-        n = SequenceLength(rows)
-        y = Loop(n, yes, h) <body = b (int64 i, bool ci, float[4] a) => (bool co, float[4] r) {{
-            co = Identity(ci)
-            e = SequenceAt(rows, i)
-            r = Sub(e, a)
-        }}>
-    }}""", [{"x": S.reshape(6, 4), "h": S[0, 0]}]),
-    "captured_of_any_length": (f"""g (float[T,4] x, float[4] h) => (float[4] y) {{
-        {YES}
-        rows = SplitToSequence<axis=0, keepdims=0>(x)
-        n = SequenceLength(rows)
-        y = Loop(n, yes, h) <body = b (int64 i, bool ci, float[4] a) => (bool co, float[4] r) {{
-            co = Identity(ci)
-            e = SequenceAt(rows, i)
-            r = Sub(e, a)
-        }}>
-    }}""", [{"x": S.reshape(-1, 4)[:t], "h": S[0, 0]} for t in (6, 1, 3)]),
+    "captured": (captured(6), [{"x": S.reshape(6, 4), "h": S[0, 0]}]),
+    "captured_of_any_length": (captured("T"), [{"x": S.reshape(-1, 4)[:t], "h": S[0, 0]} for t in (6, 1, 3)]),
     "split_of_any_length": ("""g (float[2,T,4] x) => (float[2,4,T] y, int64 m) {
         columns = SplitToSequence<axis=1, keepdims=1>(x)
         m = SequenceLength(columns)

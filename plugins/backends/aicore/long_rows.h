@@ -1,7 +1,7 @@
 // What is computed along rows that UB does not hold, or that are too few for all cores: rows are cut into
-// pieces, each core has some pieces of some rows. A first pass finds what a row is to be computed with (a
-// sum, a maximum,
-// ...) piece by piece, a second one, where there is a result for each element, reads the pieces again.
+// pieces, each core has some pieces of some rows. A first pass finds what a row is to be computed with, a sum
+// or a maximum, piece by piece; a second one, where there is a result for each element, reads the pieces
+// again.
 #pragma once
 
 #include <optional>

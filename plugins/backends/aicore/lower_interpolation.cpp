@@ -7,6 +7,7 @@
 
 #include "interpolation.h"
 #include "lower.h"
+#include "regie/name_hash.hpp"
 
 namespace aicore {
 
@@ -73,9 +74,7 @@ uint32_t list_of(const Request& r) {
 
 // Weights differ by what they were made from, and lie as the plans say.
 std::string layout_of(const std::string& bytes) {
-  uint64_t hash = 1469598103934665603u;
-  for (char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return "opaque:aicore:interpolation-" + std::to_string(hash);
+  return "opaque:aicore:interpolation-" + std::to_string(regie::sdk::name_hash(bytes));
 }
 
 }  // namespace

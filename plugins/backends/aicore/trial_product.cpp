@@ -184,7 +184,10 @@ class Deconvolution : public TrialProduct {
     y_.set_data_handle(result);
     std::unordered_map<int, dnnl::memory> args{
         {DNNL_ARG_SRC, x_}, {DNNL_ARG_WEIGHTS, weights_}, {DNNL_ARG_DST, y_}};
-    if (bias_) args.emplace(DNNL_ARG_BIAS, bias_);
+    if (bias_) {  // a constant or not
+      bias_.set_data_handle(const_cast<void*>(operands[2]->data));
+      args.emplace(DNNL_ARG_BIAS, bias_);
+    }
     deconvolution_.execute(stream, args);
     stream.wait();
   }
@@ -216,7 +219,7 @@ class Deconvolution : public TrialProduct {
     deconvolution_ = dnnl::deconvolution_forward(pd);
     x_ = M(plain(xd), cpu(), nullptr);
     y_ = M(plain(yd), cpu(), nullptr);
-    bias_ = biased ? M(bias, cpu(), const_cast<void*>(operands[2].data)) : M();
+    if (biased) bias_ = M(bias, cpu(), nullptr);
     M given(M::desc(wd, M::data_type::f32, step), cpu(), const_cast<void*>(w.data));
     weights_ = M(pd.weights_desc(), cpu());
     dnnl::stream stream(cpu());
@@ -360,7 +363,6 @@ std::unique_ptr<TrialProduct> trial_product(const regie_node& n, std::span<const
     }
     if (convolution || transposed) {
       if (operands[0].rank < 3 || operands[0].rank > 5 || !operands[1].data) return nullptr;
-      if (operands.size() > 2 && operands[2].elem != REGIE_ELEM_UNKNOWN && !operands[2].data) return nullptr;
       if (transposed) return Deconvolution::make(attrs, operands, y);
       return std::make_unique<Convolution>(attrs, operands, y);
     }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "regie/name_hash.hpp"
+
 namespace host_cpu {
 namespace {
 
@@ -162,8 +164,7 @@ bool is_storable(const dnnl_memory_desc_t& desc) {
 std::string layout_digest(const dnnl_memory_desc_t& desc) {
   BlobWriter out;
   write_layout(out, desc);
-  uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a: a name, not a protection
-  for (unsigned char c : out.take()) hash = (hash ^ c) * 0x100000001b3u;
+  const uint64_t hash = regie::sdk::name_hash(out.take());
   static constexpr char digits[] = "0123456789abcdef";
   std::string text;
   for (int shift = 60; shift >= 0; shift -= 4) text += digits[(hash >> shift) & 15];

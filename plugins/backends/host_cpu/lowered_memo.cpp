@@ -65,6 +65,7 @@ std::shared_ptr<const SharedPrimitive> SharedPrimitives::get(dnnl_engine_t engin
                                                              Layout layout, bool free_weights,
                                                              const dnnl_memory_desc_t* packed) {
   std::string key = key_of(op, layout, free_weights, packed);
+  put(key, omp_get_max_threads());  // which a primitive is made for
   std::shared_ptr<Entry> entry;
   {
     std::lock_guard lock(mutex_);

@@ -101,11 +101,11 @@ bool Builder::capture(const Scope& scope, std::string_view name, Captures* to) c
 }
 
 void Builder::capture_sequence(Translation& t, uint32_t id, std::string_view name, Captures* to) {
-  for (const Captures::OfSequence& s : to->sequences)
+  for (const CapturedSequence& s : to->sequences)
     if (s.name == name) return;
-  Captures::OfSequence s{name, captured_sequence(t, id), {}};
+  CapturedSequence s{name, captured_sequence(t, id), {}};
   for (uint32_t part : parts_of(s.outside)) {
-    s.places.push_back(is_constant(part) ? SIZE_MAX : to->values.size());
+    s.places.push_back(is_constant(part) ? CapturedSequence::kDirect : to->values.size());
     if (is_constant(part)) continue;
     regie_type type = value(part).type;
     to->names.push_back({});
@@ -121,12 +121,8 @@ void Builder::capture_sequence(Translation& t, uint32_t id, std::string_view nam
 void Builder::bind_captures(const Captures& captures, const std::vector<uint32_t>& args, Scope* inner) {
   for (size_t i = 0; i < args.size(); ++i)
     if (!captures.names[i].empty()) inner->values.emplace(captures.names[i], args[i]);
-  for (const Captures::OfSequence& s : captures.sequences) {
-    std::vector<uint32_t> parts = parts_of(s.outside);
-    for (size_t i = 0; i < parts.size(); ++i)
-      if (s.places[i] != SIZE_MAX) parts[i] = args[s.places[i]];
-    inner->values.emplace(s.name, add_sequence(of_parts(s.outside, parts)));
-  }
+  for (const CapturedSequence& s : captures.sequences)
+    inner->values.emplace(s.name, add_sequence(s.inside(args)));
 }
 
 // Both branches get all captures as arguments, in one order; constants of the graphs around them are read

@@ -128,12 +128,7 @@ class Builder {
     std::vector<regie_type> types;
     std::vector<std::vector<regie_dim>> dims;  // of the types: the host's belong to it
     std::vector<regie_str> labels;
-    struct OfSequence {
-      std::string_view name;
-      Sequence outside;
-      std::vector<size_t> places;  // of its parts among `values`; SIZE_MAX: a constant
-    };
-    std::vector<OfSequence> sequences;
+    std::vector<CapturedSequence> sequences;
   };
   void capture_sequence(Translation& t, uint32_t id, std::string_view name, Captures* to);
   void bind_captures(const Captures& captures, const std::vector<uint32_t>& args, Scope* inner);

@@ -104,12 +104,8 @@ void LoopRegion::open_now() {
   region_ = builder_.open_region(kBody, types, names, args_.data());
   inner_.values.clear();
   for (const auto& [name, place] : by_name_) inner_.values.emplace(name, args_[2 + place]);
-  for (const CapturedSequence& s : sequences_) {
-    std::vector<uint32_t> parts = parts_of(s.outside);
-    for (size_t i = 0; i < parts.size(); ++i)
-      if (s.places[i] != kDirect) parts[i] = args_[2 + s.places[i]];
-    inner_.values.emplace(s.name, builder_.add_sequence(of_parts(s.outside, parts)));
-  }
+  for (const CapturedSequence& s : sequences_)
+    inner_.values.emplace(s.name, builder_.add_sequence(s.inside(std::span(args_).subspan(2))));
 }
 
 bool LoopRegion::settled(const std::vector<uint32_t>& carried_results) {
@@ -200,9 +196,7 @@ LoopNode read_loop(Builder& builder, Translation& t, const Scope& scope, const B
       continue;
     }
     uint32_t initial = c.initial;
-    if (c.as == Carried::kStacked) {
-      initial = stack_of(t, builder.sequence(c.initial), c.type);
-    }
+    if (c.as == Carried::kStacked) initial = stack_of(t, builder.sequence(c.initial), c.type);
     region.carry(initial, name);
     // With no elements at first, what the run tells of their shape is not that of the initial value.
     for (size_t d = 0; c.as == Carried::kStacked && d < c.type->dims.size(); ++d)

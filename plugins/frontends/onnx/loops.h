@@ -18,7 +18,7 @@ namespace regie::onnx {
 // The region of a Loop while it is built: first what goes in is told, then it is opened, built and closed.
 class LoopRegion {
  public:
-  static constexpr size_t kDirect = SIZE_MAX;  // a constant: the region reads it as it is
+  static constexpr size_t kDirect = CapturedSequence::kDirect;
   LoopRegion(Builder& builder, Translation& t, const Scope& scope, const Body& outer, uint32_t node,
              const Body& body);
   static const Body& body_of(Context& context, const Body& outer, uint32_t node);
@@ -59,12 +59,6 @@ class LoopRegion {
   size_t carried_ = 0;
   const wire::ValueInfo *number_ = nullptr, *condition_ = nullptr;
   std::vector<std::pair<std::string_view, size_t>> by_name_;
-  // Sequences of the graphs around it: what they are made of, where constants are themselves.
-  struct CapturedSequence {
-    std::string_view name;
-    Sequence outside;
-    std::vector<size_t> places;
-  };
   std::vector<CapturedSequence> sequences_;
   std::vector<uint32_t> args_;
   uint32_t region_ = REGIE_NONE;

@@ -122,6 +122,13 @@ Sequence of_parts(const Sequence& like, const std::vector<uint32_t>& parts) {
   return s;
 }
 
+Sequence CapturedSequence::inside(std::span<const uint32_t> args) const {
+  std::vector<uint32_t> parts = parts_of(outside);
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (places[i] != kDirect) parts[i] = args[places[i]];
+  return of_parts(outside, parts);
+}
+
 std::optional<ElementType> type_of_elements(Translation& t, const Sequence& s) {
   if (s.stack != REGIE_NONE) {
     const Translation::Type type = t.type(s.stack);

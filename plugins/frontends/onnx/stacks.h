@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "sequences.h"
@@ -35,6 +37,14 @@ std::optional<ElementType> type_of_elements(Translation& t, const Sequence& s);
 // The values that a sequence is made of, and a sequence like it of others.
 std::vector<uint32_t> parts_of(const Sequence& s);
 Sequence of_parts(const Sequence& like, const std::vector<uint32_t>& parts);
+// A sequence of the graphs around a region that the region reads.
+struct CapturedSequence {
+  static constexpr size_t kDirect = SIZE_MAX;  // a constant: the region reads it as it is
+  std::string_view name;
+  Sequence outside;
+  std::vector<size_t> places;  // of its parts among what goes in
+  Sequence inside(std::span<const uint32_t> args) const;
+};
 // The parts of a split, where they have not been made.
 void complete(Translation& t, Sequence& s);
 
