@@ -10,6 +10,7 @@
 #include "regie/api/regie.hpp"
 #include "regie_test_paths.h"
 #include "support/backends.h"
+#include "support/sanitized.h"
 
 namespace {
 
@@ -85,7 +86,7 @@ TEST(CodePool, KernelsKeepTheirCode) {
     Kernel kernel;
   };
   std::vector<Made> all;
-  for (int n = 0; n < 60; ++n) {
+  for (int n = 0; n < regie::test::cases(60); ++n) {
     ConvCase c{{1, random_in(random, 1, 40), random_in(random, 4, 9), random_in(random, 4, 9)},
                {3, 3},
                {1, 1},

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "support/placement.h"
+#include "support/sanitized.h"
 
 namespace regie {
 namespace {
@@ -120,7 +121,7 @@ class PlaceByCost : public ::testing::Test, protected test::PlacementRun {
 
 TEST_F(PlaceByCost, SmallGraphsEqualExhaustiveSearch) {
   std::mt19937_64 r(20);
-  for (int n = 0; n < 1000; ++n) {
+  for (int n = 0; n < test::cases(1000); ++n) {
     const Drawn d = draw(r, 2 + n % 9, n % 2 ? 3 : 100);
     std::vector<uint32_t> engine(d.nodes.size(), 0);
     double least = INFINITY;
@@ -170,7 +171,7 @@ TEST_F(PlaceByCost, LargeGraphsAreNeverSlowerThanByPriority) {
   test::PlacementRun greedy("place-by-priority");
   greedy.sync = kSync;
   double logs = 0;
-  constexpr int kGraphs = 1000;
+  constexpr int kGraphs = static_cast<int>(test::cases(1000));
   for (int n = 0; n < kGraphs; ++n) {
     const Drawn d = draw(r, 20 + n % 150, n % 3 == 0 ? 3 : n % 3 == 1 ? 12 : 1000);
     ASSERT_TRUE(greedy.place(d.text(), d.answers()).ok());

@@ -6,6 +6,7 @@
 
 #include "regie_test_paths.h"
 #include "support/memory_problem.h"
+#include "support/sanitized.h"
 
 namespace regie::test {
 namespace {
@@ -183,11 +184,7 @@ TEST_F(PlanGreedy, MoreBudgetIsNeverWorse) {
 // How long that takes is measured by tests/bench/memory.py; a planner with lists of pairs would not come to
 // an end.
 TEST_F(PlanGreedy, ManyBuffers) {
-#ifdef __SANITIZE_ADDRESS__  // which makes it many times slower; the same checks
-  constexpr uint64_t kMany = 15000;
-#else
-  constexpr uint64_t kMany = 60000;
-#endif
+  constexpr auto kMany = static_cast<uint64_t>(cases(cases(60000)));
   for (uint64_t life : {uint64_t{20}, kMany}) {
     const Buffers b = random_buffers(life, kMany, kMany, life, 100000, false);
     ASSERT_TRUE(plan(b).ok());

@@ -10,6 +10,7 @@
 
 #include "regie_test_paths.h"
 #include "support/memory_problem.h"
+#include "support/sanitized.h"
 
 namespace regie::test {
 namespace {
@@ -136,7 +137,7 @@ TEST_F(PlanPacked, FindsAndProvesTheOptimumOfThousandsOfSmallProblems) {
 }
 
 TEST_F(PlanPacked, RandomProblemsOfAllSorts) {
-  for (uint64_t seed = 0; seed < 60; ++seed) {
+  for (uint64_t seed = 0; seed < uint64_t{cases(60)}; ++seed) {
     std::mt19937_64 random(seed * 7919);
     const uint64_t life = seed % 3 == 0 ? 3 : seed % 3 == 1 ? 40 : 400;
     Buffers b = random_buffers(seed, 20 + seed * 5, 200, life, 5000, seed % 2 == 1);
