@@ -6,6 +6,7 @@
 
 #include "regie/c/pass.h"
 #include "support/native_cases.h"
+#include "support/sanitized.h"
 
 namespace {
 
@@ -64,6 +65,28 @@ NodePtr with_limits(NodePtr node) {
   return node;
 }
 
+// Convolutions of all the kinds that loops of our own compute: windows, strides, dilations, maps that are
+// smaller than what is computed at once and larger, channels that fill no vector where the format has it so.
+NodePtr any_convolution(std::mt19937_64& r, bool depthwise) {
+  auto some = [&](std::initializer_list<int64_t> of) {
+    return *(of.begin() + random_in(r, 0, static_cast<int64_t>(of.size()) - 1));
+  };
+  const int64_t in = some({16, 32, 48, 80, 3, 24, 72}), window = some({1, 3, 3, 5});
+  ConvCase c;
+  c.x = {some({1, 1, 2}), in, random_in(r, 7, 30), random_in(r, 7, 30)};
+  c.kernel = {window, some({window, window, 1, 3})};
+  c.strides = Ints(2, some({1, 1, 2}));
+  c.dilations = Ints(2, window > 1 && c.x[2] > 9 && c.x[3] > 9 ? some({1, 1, 2}) : 1);
+  for (int i = 0; i < 4; ++i)
+    c.pads.push_back(random_in(r, 0, 3) == 0 ? random_in(r, 0, window - 1) : c.dilations[0] * (window / 2));
+  c.group = depthwise ? in : 1;
+  c.out_channels = depthwise ? in : some({16, 32, 48, 64, 80, 96, 24, 100});
+  c.bias = random_in(r, 0, 3) != 0;
+  c.residual = random_in(r, 0, 2) == 0;
+  c.activation = kActivations[static_cast<size_t>(random_in(r, 0, int64_t{std::size(kActivations)} - 1))];
+  return conv_node(c, r());
+}
+
 const Case kInFormats[] = {
     {"AddSame",
      [](std::mt19937_64& r) {
@@ -113,6 +136,8 @@ const Case kInFormats[] = {
        if (c.residual) c.activation = kActivations[1];
        return conv_node(c, r());
      }},
+    {"AnyConv", [](std::mt19937_64& r) { return any_convolution(r, false); }},
+    {"AnyDepthwiseConv", [](std::mt19937_64& r) { return any_convolution(r, true); }},
     {"GlobalAveragePool",
      [](std::mt19937_64& r) {
        const int64_t channels = random_in(r, 0, 1) ? 16 * random_in(r, 1, 20) : random_in(r, 1, 90);
@@ -135,8 +160,9 @@ TEST_P(InFormats, GiveTheSameInAnotherOrder) {
   need_reference_kernels();
   HostCpu cpu;
   std::mt19937_64 random(99);
-  uint32_t tried = 0;
-  for (int n = 0; n < 8; ++n) {
+  uint32_t tried = 0, direct = 0;
+  const bool many = std::string(GetParam().name).starts_with("Any");
+  for (int n = 0; n < (many ? regie::test::cases(100) : 8); ++n) {
     SCOPED_TRACE(n);
     NodePtr node = GetParam().make(random);
     node->run_reference();
@@ -169,12 +195,18 @@ TEST_P(InFormats, GiveTheSameInAnotherOrder) {
       const bool winograd = kernel.name.find("wino") != std::string::npos;
       ASSERT_LE(difference(expected, got), winograd ? 2e-5 : kNativeTolerance) << kernel.name;
       ASSERT_GE(difference(expected, got), 0);
+      direct += kernel.name.starts_with("own direct convolution");
       for (uint32_t id : touched) values[id].type.format = REGIE_FORMAT_ND;
       ++tried;
     }
     node->operands = operands;
   }
   EXPECT_GE(tried, 8u) << "no format was offered";
+#if defined(__x86_64__)
+  if (many && __builtin_cpu_supports("avx2")) {
+    EXPECT_GE(2 * direct, tried) << "by loops of our own";
+  }
+#endif
 }
 INSTANTIATE_TEST_SUITE_P(Of, InFormats, testing::ValuesIn(kInFormats),
                          [](const auto& info) { return std::string(info.param.name); });

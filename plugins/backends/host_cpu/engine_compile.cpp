@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "direct_convolution.h"
 #include "engine.h"
 #include "executable.h"
 #include "kernel_blob.h"
@@ -81,8 +82,11 @@ void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work&
   const std::string blob = write_dnnl_blob(
       work.op, work.attrs, c.winograd ? Layout::kWinograd : c.layout, work.operands, work.results,
       work.formats, c.pack ? c.op.weights_operand : REGIE_NONE, c.lowered->weights, winograd);
+  const bool direct = e.settings.convolutions == Convolutions::kAhead && c.pack && !c.winograd &&
+                      suits_direct(c.op, c.lowered->weights, work.formats);
   const std::string name =
-      name_of("oneDNN", (c.winograd ? c.winograd : c.lowered)->implementation, work.formats);
+      direct ? name_of("own", "direct convolution", work.formats)
+             : name_of("oneDNN", (c.winograd ? c.winograd : c.lowered)->implementation, work.formats);
   regie_kernel k = kernel_of(kDnnlFormat, name, blob);
   uint64_t reorders = 0;
   if (!same_layout(c.op.src, c.lowered->src)) make_reorder(e.dnnl.get(), c.op.src, c.lowered->src, &reorders);

@@ -36,6 +36,13 @@ Winograd winograd(std::string_view text) {
                                          std::string(text) + "'");
 }
 
+Convolutions convolutions(std::string_view text) {
+  if (text == "ahead") return Convolutions::kAhead;
+  if (text == "generated") return Convolutions::kGenerated;
+  throw Failure(REGIE_INVALID_INPUT, "host_cpu: parameter 'convolutions' must be ahead or generated, not '" +
+                                         std::string(text) + "'");
+}
+
 struct Key {
   std::string_view name;
   void (*set)(Settings&, std::string_view name, std::string_view text);
@@ -43,6 +50,8 @@ struct Key {
 constexpr Key kKeys[] = {
     {"bytes_per_ns",
      [](Settings& s, std::string_view k, std::string_view v) { s.bytes_per_ns = positive(k, v); }},
+    {"convolutions",
+     [](Settings& s, std::string_view, std::string_view v) { s.convolutions = convolutions(v); }},
     {"flops_per_ns",
      [](Settings& s, std::string_view k, std::string_view v) { s.flops_per_ns = positive(k, v); }},
     {"layout", [](Settings& s, std::string_view, std::string_view v) { s.layout = layout(v); }},

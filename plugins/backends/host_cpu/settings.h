@@ -15,6 +15,10 @@ namespace host_cpu {
 // what a network needs.
 enum class Winograd { kOff, kInLittleRoom, kAlways };
 
+// By which kernels convolutions are computed that are not by Winograd's algorithm: our own, compiled ahead,
+// where they suit, or oneDNN's, generated when a model is loaded.
+enum class Convolutions { kAhead, kGenerated };
+
 struct Settings {
   // The cost model (docs/backends.md): ns = overhead + max(flops / flops_per_ns, bytes / bytes_per_ns).
   double flops_per_ns = 100;  // oneDNN, one thread
@@ -23,6 +27,7 @@ struct Settings {
   double overhead_ns = 1000;            // of one launch
   std::optional<Layout> layout;         // nothing: what measured best for this kind of operator
   Winograd winograd = Winograd::kInLittleRoom;
+  Convolutions convolutions = Convolutions::kAhead;
   uint64_t wait_timeout_ns = 60'000'000'000;
   uint32_t streams = 1;  // more than one: each is a thread, and work on them runs side by side
 };

@@ -3,48 +3,13 @@
 #include <algorithm>
 #include <optional>
 
+#include "after.h"
 #include "parallel.h"
-#include "simd.h"
 
 namespace host_cpu {
 namespace {
 
 constexpr int64_t kWidest = 64;  // outputs whose weights oneDNN puts beside each other
-
-// One step of what follows the product, on floats in place.
-struct After {
-  bool affine = false;  // a x + b
-  Unary op = Unary::kRelu;
-  float a = 0, b = 0;
-  void run(float* y, int64_t n) const {
-    if (affine)
-      simd().affine_one(y, y, a, b, n);
-    else
-      simd().unary(op, y, y, n, a, b);
-  }
-};
-
-std::optional<After> after(const PostOp& p) {
-  if (p.kind != PostOp::kEltwise) return std::nullopt;
-  switch (p.alg) {
-    case dnnl_eltwise_relu:
-      return After{false, p.alpha == 0 ? Unary::kRelu : Unary::kLeakyRelu, p.alpha, 0};
-    case dnnl_eltwise_logistic:
-      return After{false, Unary::kSigmoid, 0, 0};
-    case dnnl_eltwise_tanh:
-      return After{false, Unary::kTanh, 0, 0};
-    case dnnl_eltwise_hardswish:
-      return After{false, Unary::kHardSwish, 0, 0};
-    case dnnl_eltwise_clip:
-      return After{false, Unary::kClip, p.alpha, p.beta};
-    case dnnl_eltwise_linear:
-      return After{true, Unary::kRelu, p.alpha, p.beta};
-    case dnnl_eltwise_swish:
-      return After{false, Unary::kSwish, p.alpha, 0};
-    default:
-      return std::nullopt;
-  }
-}
 
 // At one position the channels lie beside each other in every format.
 bool whole(regie_format format, int64_t channels) { return format != kBlocked || channels % kBlock == 0; }

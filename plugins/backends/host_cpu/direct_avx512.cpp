@@ -1,0 +1,3 @@
+#define HOST_CPU_DIRECT direct_avx512
+#define HOST_CPU_LANES 16
+#include "direct_kernels.inl"
