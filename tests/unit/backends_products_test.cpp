@@ -149,7 +149,7 @@ TEST(HostCpu, MatrixProductsEqualPlainLoops) {
   need_reference_kernels();
   HostCpu cpu;
   std::mt19937_64 random(77);
-  int packed = 0, in_place = 0, by_reference = 0;
+  int packed = 0, direct = 0, in_place = 0, by_reference = 0;
   for (int n = 0; n < 250; ++n) {
     const ProductCase c = random_product(random);
     auto text = [](const Ints& d) {
@@ -168,6 +168,7 @@ TEST(HostCpu, MatrixProductsEqualPlainLoops) {
     const uint32_t threads = 1 + n % 2;
     const Kernel kernel = cpu.engine.compile(*node, threads);
     packed += !kernel.weights.empty();
+    direct += kernel.name.starts_with("own direct product");
     const auto expected = product_by_loops(c, *node);
     ASSERT_LE(difference(expected, cpu.device.run(kernel, *node, {threads, 1})), kTolerance) << kernel.name;
     if (c.op == "regie.FusedMatMul" && !c.r.empty() && cpu.engine.alias(*node, 0, 3) == REGIE_ALIAS_INPLACE) {
@@ -186,6 +187,11 @@ TEST(HostCpu, MatrixProductsEqualPlainLoops) {
               kTolerance);
   }
   EXPECT_GT(packed, 40);
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512bw")) {
+    EXPECT_GT(direct, 20) << "packed in blocks that loops of our own read";
+  }
+#endif
   EXPECT_GT(in_place, 10);
   EXPECT_LT(by_reference, 40);
 }

@@ -23,6 +23,9 @@ const Direct* direct() {
 namespace {
 
 constexpr int64_t kMostTaps = 128;
+// Operations of one that is done in some milliseconds: of longer ones generating code is a small part, and
+// the code a little faster. Products of one shape, of which networks have many, share their code.
+constexpr double kMostOfConvolution = 500e6, kMostOfProduct = 30e6;
 constexpr int64_t kDepthwiseVectors = 16;  // of one piece
 
 int64_t blocks_of(int64_t n, int64_t block) { return (n + block - 1) / block; }
@@ -75,8 +78,17 @@ struct Plan {
   int64_t vectors(const Direct& d) const { return blocks_of(out, d.lanes); }
 };
 
-// The spatial axes of maps of one axis or two, as two.
+// The spatial axes of maps of one axis or two, as two. A matrix is a map of one row, its columns the
+// channels.
 void set_axes(const Operation& op, Plan* p) {
+  if (op.kind == Operation::kMatMul) {
+    p->pictures = p->in_height = p->height = 1;
+    p->in_width = p->width = op.src.dims[0];
+    p->in = op.src.dims[1], p->out = op.dst.dims[1];
+    for (int a = 0; a < 2; ++a) p->kernel[a] = p->stride[a] = p->dilation[a] = 1, p->pad[a] = 0;
+    return;
+  }
+  p->pictures = op.src.dims[0], p->in = op.src.dims[1], p->out = op.dst.dims[1];
   const int axes = op.src.ndims - 2;
   auto size = [&](const dnnl_memory_desc_t& d, int axis) {
     return axis < 2 - axes ? int64_t{1} : d.dims[d.ndims - 2 + axis];
@@ -99,10 +111,12 @@ bool set_weights(const dnnl_memory_desc_t& w, const Operation& op, int lanes, Pl
   if (w.format_kind != dnnl_blocked || w.data_type != dnnl_f32 || w.extra.flags != 0 ||
       w.ndims != op.weights.ndims || !std::equal(w.dims, w.dims + w.ndims, op.weights.dims))
     return false;
-  const int last = w.ndims - 1, axes = op.src.ndims - 2;
+  const int last = w.ndims - 1;
+  const int in_axis = op.kind == Operation::kMatMul ? 0 : 1, out_axis = 1 - in_axis;
   for (int64_t y = 0; y < p->kernel[0]; ++y)
     for (int64_t x = 0; x < p->kernel[1]; ++x)
-      p->w_taps[y * p->kernel[1] + x] = (axes == 2 ? y * lie.strides[last - 1] : 0) + x * lie.strides[last];
+      p->w_taps[y * p->kernel[1] + x] =
+          (y > 0 ? y * lie.strides[last - 1] : 0) + (x > 0 ? x * lie.strides[last] : 0);
   if (p->depthwise) {
     if (lie.inner_nblks != 1 || lie.inner_idxs[0] != 0 || lie.inner_blks[0] != lanes) return false;
     p->w_in_group = lanes;
@@ -110,20 +124,20 @@ bool set_weights(const dnnl_memory_desc_t& w, const Operation& op, int lanes, Pl
     return true;
   }
   DirectShape& s = p->shape;
-  if (lie.inner_nblks == 1 && lie.inner_idxs[0] == 0) {
+  if (lie.inner_nblks == 1 && lie.inner_idxs[0] == out_axis) {
     s.in_block = 16;
-    s.w_step = lie.strides[1];
+    s.w_step = lie.strides[in_axis];
     s.w_block = 16 * s.w_step;
-  } else if (lie.inner_nblks == 2 && lie.inner_idxs[0] == 1 && lie.inner_idxs[1] == 0 &&
+  } else if (lie.inner_nblks == 2 && lie.inner_idxs[0] == in_axis && lie.inner_idxs[1] == out_axis &&
              (lie.inner_blks[0] == 16 || lie.inner_blks[0] == 8)) {
     s.in_block = lie.inner_blks[0];
     s.w_step = lie.inner_blks[1];
-    s.w_block = lie.strides[1];
+    s.w_block = lie.strides[in_axis];
   } else {
     return false;
   }
   p->w_in_group = lie.inner_blks[lie.inner_nblks - 1];
-  p->w_group = lie.strides[0];
+  p->w_group = lie.strides[out_axis];
   if (p->w_in_group % lanes != 0) return false;
   s.w_vector = p->w_in_group > lanes ? lanes : p->w_group;
   return true;
@@ -373,22 +387,27 @@ int64_t choose_pixels(const Plan& p, const Direct& d, int64_t groups) {
 // The plan for any number of threads; null where it is none for these kernels.
 std::shared_ptr<Plan> make_plan(const Direct& d, const Operation& op, const dnnl_memory_desc_t& packed,
                                 const Formats& formats) {
-  if (op.kind != Operation::kConvolution || op.quantised() || op.src.data_type != dnnl_f32 ||
-      op.dst.data_type != dnnl_f32 || op.weights.data_type != dnnl_f32 || op.src.ndims < 3 ||
-      op.src.ndims > 4 || op.scale != 1 || !op.scales.empty() || !op.bias_values.empty())
+  const bool matrix = op.kind == Operation::kMatMul;
+  if ((!matrix && op.kind != Operation::kConvolution) || op.quantised() || op.src.data_type != dnnl_f32 ||
+      op.dst.data_type != dnnl_f32 || op.weights.data_type != dnnl_f32 || op.scale != 1 ||
+      !op.scales.empty() || !op.bias_values.empty())
     return nullptr;
+  if (matrix ? op.src.ndims != 2 : op.src.ndims < 3 || op.src.ndims > 4) return nullptr;
+  if (matrix && op.src.format_desc.blocking.strides[1] != 1 && op.src.dims[1] != 1)
+    return nullptr;  // transposed
+  if (op.flops > (matrix ? kMostOfProduct : kMostOfConvolution)) return nullptr;
   auto p = std::make_shared<Plan>();
-  p->pictures = op.src.dims[0], p->in = op.src.dims[1], p->out = op.dst.dims[1];
   set_axes(op, p.get());
   if (p->taps() > kMostTaps) return nullptr;
-  if (op.weights.ndims != op.src.ndims) {
+  if (op.weights.ndims != op.src.ndims) {  // in groups
     if (op.weights.dims[1] != 1 || op.weights.dims[2] != 1 || op.weights.dims[0] != p->out || p->in != p->out)
       return nullptr;
     p->depthwise = true;
   }
   if (!set_weights(packed, op, d.lanes, p.get())) return nullptr;
-  const auto src = places(op.src, formats.operands[op.src_operand], p->in_height, p->in_width);
-  const auto dst = places(op.dst, formats.results[0], p->height, p->width);
+  const auto src =
+      places(op.src, matrix ? kChannelsLast : formats.operands[op.src_operand], p->in_height, p->in_width);
+  const auto dst = places(op.dst, matrix ? kChannelsLast : formats.results[0], p->height, p->width);
   if (!src || !dst || dst->channel != 1 || (p->depthwise && src->channel != 1)) return nullptr;
   // Vectors of one tile lie evenly in a blocked result.
   if (dst->block != 16 && d.lanes < 16 && p->w_in_group > d.lanes && p->w_in_group % 16 != 0) return nullptr;

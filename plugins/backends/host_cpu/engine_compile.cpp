@@ -85,7 +85,7 @@ void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work&
   const bool direct = e.settings.convolutions == Convolutions::kAhead && c.pack && !c.winograd &&
                       suits_direct(c.op, c.lowered->weights, work.formats);
   const std::string name =
-      direct ? name_of("own", "direct convolution", work.formats)
+      direct ? name_of("own", c.op.convolves() ? "direct convolution" : "direct product", work.formats)
              : name_of("oneDNN", (c.winograd ? c.winograd : c.lowered)->implementation, work.formats);
   regie_kernel k = kernel_of(kDnnlFormat, name, blob);
   uint64_t reorders = 0;
