@@ -25,6 +25,7 @@ Result<CompileOptions> read_options(const ApiOptions& given) {
     return invalid_input(
         "give a pipeline or switch optimisation off, not both: the pipeline says what is run");
   REGIE_ASSIGN(o.verify, given.flag("verify", true));
+  REGIE_ASSIGN(o.explain, given.flag("explain", false));
   REGIE_ASSIGN(int64_t threads, given.integer("threads", 1, 1, 1024));
   o.threads = static_cast<uint32_t>(threads);
   if (const auto limit = given.find("memory-limit")) {
@@ -90,6 +91,7 @@ Status compile_plans_into(const std::string& path, std::span<const std::byte> by
                compile_plans({given.plugins, path, bytes, given.options}, given.cache, given.shapes));
   auto made = std::make_unique<regie_model>(compiled.set);
   const size_t greatest = compiled.set->plans.size() - 1;
+  made->source = path;
   made->compile_report = std::move(compiled.plans[greatest].compile_report);
   made->cache_report = cache_json(compiled.plans);
   made->shapes_report = shapes_json(compiled);
@@ -114,6 +116,7 @@ Status compile_into(const std::string& path, std::span<const std::byte> bytes, c
   REGIE_ASSIGN(CachedCompile compiled,
                compile_cached({given.plugins, path, bytes, given.options}, given.cache));
   auto made = std::make_unique<regie_model>(std::move(compiled.model));
+  made->source = path;
   made->compile_report = std::move(compiled.report);
   made->cache_report = compiled.cache.to_json();
   if (made->compile_report.empty()) made->compile_ms = compiled.cache.milliseconds;
@@ -128,7 +131,7 @@ Result<ApiCompile> read_api_compile(const regie_option* options, size_t count) {
                ApiOptions::read(options, count,
                                 {"target", "pipeline", "dump", "optimise", "verify", "threads", "plugin-path",
                                  "cache", "cache-dir", "cache-size", "fold-defaults", "shapes", "padding",
-                                 "overflow", "memory-limit"},
+                                 "overflow", "memory-limit", "explain"},
                                 {"shape", "typical", "set"}));
   ApiCompile out;
   REGIE_ASSIGN(out.options, read_options(given));

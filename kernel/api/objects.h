@@ -36,6 +36,7 @@ struct regie_model {
   std::shared_ptr<const regie::Model> model;  // of several plans: the one for the greatest sizes
   std::shared_ptr<const regie::PlanSet> set;  // of several plans, else NULL
   std::vector<Port> inputs, outputs;
+  std::string source;          // what messages call it: the file that it was compiled or loaded from
   const char* report() const;  // made on first use
   const char* plan() const;    // made on first use
   std::string compile_report;  // ledger of the compile that made it, times included; empty if it was loaded

@@ -172,11 +172,13 @@ regie_status regie_model_load(const char* path, regie_model** model) {
                  regie::load_plan_set(path, regie::WeightChecking::kInBackground));
     if (set) {
       *model = new regie_model(std::move(set));
+      (*model)->source = path;
       return {};
     }
     REGIE_ASSIGN(std::shared_ptr<const regie::Model> loaded,
                  regie::load_model(path, regie::WeightChecking::kInBackground));
     *model = new regie_model(std::move(loaded));
+    (*model)->source = path;
     return {};
   });
 }

@@ -20,6 +20,7 @@ Json task_json(const regie::ModelTask& t) {
   Json j{{"name", t.name}, {"operator", t.op}, {"kind", regie::task_kind_text(t.kind)}, {"step", t.step}};
   j["from"] = t.origins;
   if (t.kind == TaskKind::kLaunch) j["kernel"] = t.kernel;
+  if (!t.engine.empty()) j["engine"] = t.engine;
   j["device"] = t.device;
   j["stream"] = t.stream;
   if (!t.waits.empty()) j["waits"] = t.waits;

@@ -6,13 +6,13 @@
 
 #include "cli/bench_shapes.h"
 #include "cli/command.h"
-#include "cli/device_times.h"
-#include "cli/json.h"
+#include "profile/device_times.h"
+#include "base/json_text.h"
 #include "cli/memory_use.h"
 #include "cli/opened.h"
 #include "cli/progress.h"
-#include "cli/statistics.h"
-#include "cli/task_times.h"
+#include "profile/statistics.h"
+#include "profile/task_times.h"
 
 namespace regie::cli {
 

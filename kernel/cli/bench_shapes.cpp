@@ -5,12 +5,12 @@
 #include <cmath>
 #include <cstdio>
 
-#include "cli/device_times.h"
+#include "profile/device_times.h"
 #include "cli/inputs.h"
-#include "cli/json.h"
+#include "base/json_text.h"
 #include "cli/memory_use.h"
 #include "cli/progress.h"
-#include "cli/statistics.h"
+#include "profile/statistics.h"
 
 namespace regie::cli {
 

@@ -11,7 +11,7 @@
 #include "cache/plans_compile.h"
 #include "cache/kernel_store.h"
 #include "cli/command.h"
-#include "cli/json.h"
+#include "base/json_text.h"
 
 namespace regie::cli {
 

@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include "cli/command.h"
-#include "cli/json.h"
+#include "base/json_text.h"
 #include "passes/plugin_op_set.h"
 #include "rules/check.h"
 

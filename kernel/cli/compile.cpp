@@ -7,7 +7,7 @@
 #include <set>
 
 #include "cli/command.h"
-#include "cli/explanation.h"
+#include "explain/explanation.h"
 #include "cli/export_plan.h"
 #include "cli/opened.h"
 #include "cli/progress.h"

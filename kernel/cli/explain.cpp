@@ -1,23 +1,23 @@
 // regie explain: why a graph became what it is.
 #include <cstdio>
+#include <optional>
 
 #include "api/compile_options.h"
 #include "cache/plans_compile.h"
 #include "cli/command.h"
-#include "cli/explanation.h"
-#include "cli/json.h"
 #include "cli/opened.h"
 #include "cli/progress.h"
-#include "model/check.h"
+#include "explain/explanation.h"
 #include "model/file.h"
 #include "model/plan_set.h"
-#include "text/text.h"
 
 namespace regie::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+std::optional<std::string> text_of(const po::variables_map& values, const char* key) {
+  return values.count(key) ? std::optional(values[key].as<std::string>()) : std::nullopt;
+}
 
 // What a plan is made by; folders of plug-ins are only looked through.
 bool asks_for_compile(const po::variables_map& values) {
@@ -27,23 +27,17 @@ bool asks_for_compile(const po::variables_map& values) {
 }
 
 Result<size_t> wanted_plan(const PlanSet& set, const po::variables_map& values) {
-  std::string known;
-  for (size_t p = 0; p < set.plan_count(); ++p) known += (p ? "; " : "") + set.plan_text(p);
-  if (values.count("plan")) {
-    const std::string wanted = values["plan"].as<std::string>();
-    for (size_t p = 0; p < set.plan_count(); ++p)
-      if (wanted == set.plan_text(p)) return p;
-    return invalid_input("there is no plan for '" + wanted + "'; there are: " + known, "--plan");
-  }
-  const size_t greatest = set.plans.size() - 1;
-  std::fprintf(stderr, "regie: explained is the plan for %s; --plan chooses another: %s\n",
-               set.plan_text(greatest).c_str(), known.c_str());
-  return greatest;
+  auto plan = find_plan(set, text_of(values, "plan"));
+  if (!plan.ok()) return std::move(std::move(plan).status().set_where("--plan"));
+  if (!values.count("plan"))
+    std::fprintf(stderr, "regie: explained is the plan for %s; --plan chooses another: %s\n",
+                 set.plan_text(*plan).c_str(), plan_names(set).c_str());
+  return plan;
 }
 
 // `set`: the plans of the model file that is compiled again, if it has several.
-Result<Compilation> compile_now(const std::string& path, const po::variables_map& values,
-                                const PlanSet* set = nullptr) {
+Result<std::shared_ptr<const Model>> compile_now(const std::string& path, const po::variables_map& values,
+                                                 const PlanSet* set = nullptr) {
   const auto pairs = compile_options(values);
   const auto list = api_options(pairs);
   REGIE_ASSIGN(ApiCompile given, read_api_compile(list.data(), list.size()));
@@ -63,10 +57,7 @@ Result<Compilation> compile_now(const std::string& path, const po::variables_map
   request.options.explain = true;
   const ShowProgress progress;
   REGIE_ASSIGN(Compiled compiled, compile(request.plugins, path, {}, request.options));
-  Compilation c;
-  c.model = std::move(compiled.model);
-  c.ledger = Json::parse(compiled.report);
-  return c;
+  return compiled.model;
 }
 
 // From a compile with these options, or from what a model file has kept of its own.
@@ -78,62 +69,33 @@ Result<Compilation> look_at(const std::string& path, const po::variables_map& va
           "the cache; leave it out",
           std::string("--") + key);
   REGIE_ASSIGN(const bool offline, is_offline_model(path));
-  Compilation c;
-  std::string portable;
+  std::shared_ptr<const Model> model, imported;  // the graph as it was imported is in the latter
   if (offline) {
     REGIE_ASSIGN(const std::shared_ptr<const PlanSet> set, load_plan_set(path));
     if (!set && values.count("plan")) return invalid_input("the model has one plan; leave it out", "--plan");
     if (asks_for_compile(values)) {
-      REGIE_ASSIGN(c, compile_now(path, values, set.get()));
+      REGIE_ASSIGN(model, compile_now(path, values, set.get()));
       std::fprintf(stderr, "regie: compiled again from the portable graph in %s\n", path.c_str());
+    } else if (set) {
+      REGIE_ASSIGN(const size_t plan, wanted_plan(*set, values));
+      model = set->plan(plan);
+      imported = set->ports;
     } else {
-      if (set) {
-        REGIE_ASSIGN(const size_t plan, wanted_plan(*set, values));
-        c.model = set->plan(plan);
-        portable = set->ports->portable_graph;
-      } else {
-        REGIE_ASSIGN(c.model, load_model(path));
-      }
-      c.ledger = Json::parse(c.model->ledger_json, nullptr, false);
-      if (c.ledger.is_discarded() || !c.ledger.is_object() || !c.ledger.contains("operators_before"))
-        return Status::error(REGIE_CORRUPT, "its ledger cannot be read; compile the model again", path);
-      c.complete = false;
+      REGIE_ASSIGN(model, load_model(path));
     }
   } else {
     if (values.count("plan"))
       return invalid_input("a framework's model has no plans yet; fix the sizes of one with --shape",
                            "--plan");
-    REGIE_ASSIGN(c, compile_now(path, values));
+    REGIE_ASSIGN(model, compile_now(path, values));
   }
-  c.path = path;
-  regie::ParseOptions parse_options;
-  parse_options.max_depth = regie::kMaxProgramDepth;
-  if (portable.empty()) portable = c.model->portable_graph;
-  REGIE_ASSIGN(c.imported, regie::parse(portable, path + " (portable graph)", parse_options));
-  return c;
+  return look_back(path, model, (imported ? imported : model)->portable_graph);
 }
 
 Result<std::string> answer(const po::variables_map& values) {
-  const std::string path = values["MODEL"].as<std::string>();
-  REGIE_ASSIGN(const Compilation c, look_at(path, values));
-  Json json;
-  std::string (*text)(const Json&, bool) = explain_all_text;
-  try {
-    if (values.count("NODE")) {
-      REGIE_ASSIGN(json, explain_node(c, values["NODE"].as<std::string>()));
-      text = explain_node_text;
-    } else if (values.count("rule")) {
-      REGIE_ASSIGN(json, explain_rule(c, values["rule"].as<std::string>()));
-      text = explain_rule_text;
-    } else {
-      json = explain_all(c);
-    }
-    if (values.count("json")) return json_text(json);
-    return text(json, values.count("all") != 0);
-  } catch (const Json::exception& e) {  // a file may hold any ledger
-    return Status::error(REGIE_CORRUPT,
-                         std::string("its ledger is not as this version writes it: ") + e.what(), path);
-  }
+  REGIE_ASSIGN(const Compilation c, look_at(values["MODEL"].as<std::string>(), values));
+  return regie::answer(c, {text_of(values, "NODE"), text_of(values, "rule"), values.count("all") != 0,
+                           values.count("json") != 0});
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "cli/buffers_csv.h"
 #include "cli/command.h"
-#include "cli/json.h"
+#include "base/json_text.h"
 #include "cli/memory_svg.h"
 #include "model/packing_check.h"
 #include "plugins/host.h"

@@ -1,60 +1,33 @@
-// regie profile: built on the embedding API alone.
-#include <chrono>
+// regie profile: built on the embedding API and what its profiles are made of.
 #include <cstdio>
+#include <memory>
 #include <set>
 
 #include "base/file.h"
 #include "cli/command.h"
-#include "cli/json.h"
 #include "cli/opened.h"
 #include "cli/progress.h"
-#include "cli/statistics.h"
-#include "cli/trace.h"
+#include "profile/profile.h"
 
 namespace regie::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-uint64_t now_ns() {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   std::chrono::steady_clock::now().time_since_epoch())
-                                   .count());
-}
-
-regie_status profile(Opened& opened, uint64_t warm_ups, uint64_t runs, std::vector<ProfiledRun>* out) {
+regie_status profile(Opened& opened, uint64_t warm_ups, uint64_t runs, regie_profile* to) {
   std::vector<regie_tensor> outputs(regie_model_output_count(opened.model.get()));
-  regie_context* context = opened.context.get();
   ShowProgress progress;
   for (uint64_t i = 0; i < warm_ups; ++i) {
     if (regie_status s = opened.run(outputs)) return s;
     progress.show("warming up", i + 1, warm_ups);
   }
-  if (regie_status s = regie_context_set_profiling(context, 1)) return s;
   for (uint64_t i = 0; i < runs; ++i) {
-    ProfiledRun run;
-    run.begin_ns = now_ns();
-    if (regie_status s = opened.run(outputs)) return s;
-    run.end_ns = now_ns();
-    const regie_task_time* times = nullptr;
-    const size_t count = regie_context_task_times(context, &times);
-    run.times.assign(times, times + count);
-    run.streams = read_device_times(regie_context_device_times(context));
-    out->push_back(std::move(run));
+    for (regie_tensor& t : outputs) t = {};
+    if (regie_status s = regie_profile_run(to, opened.context.get(), opened.views.data(), opened.views.size(),
+                                           outputs.data(), outputs.size()))
+      return s;
     progress.show("profiling", i + 1, runs);
   }
-  return regie_context_set_profiling(context, 0);
-}
-
-Json shares_json(const std::map<std::string, TimeShares::Share>& shares, const TimeShares& all, double runs) {
-  Json list = Json::array();
-  for (const auto& [name, share] : ranked(shares))
-    list.push_back({{"name", name},
-                    {"calls", share.calls},
-                    {"ms_a_run", share.ns / 1e6 / runs},
-                    {"share", all.all.ns > 0 ? share.ns / all.all.ns : 0.0}});
-  return list;
+  return REGIE_OK;
 }
 
 void print_table(const char* title, const std::map<std::string, TimeShares::Share>& shares,
@@ -94,46 +67,22 @@ int command_profile(const Arguments& arguments) {
   const std::string path = values["MODEL"].as<std::string>();
   Opened opened;
   if (int code = open_model(path, values, values["seed"].as<uint64_t>(), &opened)) return code;
-  std::vector<ProfiledRun> profiled;
-  if (regie_status s = profile(opened, warm_ups, runs, &profiled)) return report_api(s);
-
-  if (profiled.back().times.empty() &&
-      Json::parse(regie_context_statistics(opened.context.get())).contains("plan"))
-    return report(
-        invalid_input("of a model with several plans only the one of the greatest sizes can be profiled; "
-                      "compile with the sizes of "
-                      "another one, --shape in place of --shapes",
-                      "--shape"));
-  const Tasks tasks = read_tasks(opened.model.get());
-  TimeShares shares;
-  DeviceSummaries devices;
-  std::vector<double> ms;
-  for (const ProfiledRun& r : profiled) {
-    shares.add(tasks, r.times.data(), r.times.size(), simulated_devices(r.streams));
-    devices.add(tasks, r.times, r.streams);
-    ms.push_back(static_cast<double>(r.end_ns - r.begin_ns) / 1e6);
-  }
+  regie_profile* made = nullptr;
+  if (regie_status s = regie_profile_create(opened.model.get(), &made)) return report_api(s);
+  const std::unique_ptr<regie_profile, decltype(&regie_profile_release)> owner(made, regie_profile_release);
+  if (regie_status s = profile(opened, warm_ups, runs, made)) return report_api(s);
   if (values.count("output")) {
-    Status written =
-        write_file_atomically(values["output"].as<std::string>(), chrome_trace(path, tasks, profiled));
+    Status written = write_file_atomically(values["output"].as<std::string>(), made->profile.trace());
     if (!written.ok()) return report(written);
   }
-  const Summary summary = summarise(ms);
-  const auto count = static_cast<double>(runs);
   if (values.count("json")) {
-    Json j{{"model", path},
-           {"runs", runs},
-           {"clock", "of this computer, but for `simulated`"},
-           {"run_ms", {{"min", summary.min}, {"median", summary.median}, {"max", summary.max}}},
-           {"kernels_ms_a_run", shares.all.ns / 1e6 / count},
-           {"reference_share", shares.reference_share()},
-           {"by_operator", shares_json(shares.by_op, shares, count)},
-           {"by_kernel", shares_json(shares.by_kernel, shares, count)},
-           {"reference_by_operator", shares_json(shares.reference_by_op, shares, count)}};
-    if (!devices.empty()) j["simulated"] = devices.json(count);
-    std::fputs(json_text(j).c_str(), stdout);
+    std::fputs(regie_profile_summary(made), stdout);
     return 0;
   }
+  const ProfileSums sums = made->profile.sums();
+  const auto& [tasks, ms, shares, devices] = sums;
+  const Summary summary = summarise(ms);
+  const double count = sums.runs();
   std::fputs(guessed_sizes(opened, values).c_str(), stdout);
   // Beside simulated times, which clock a time is of has to be said.
   const char* clock = devices.empty() ? "" : " of this computer";

@@ -7,7 +7,7 @@
 #include "api/objects.h"
 #include "cli/bucket_choice.h"
 #include "cli/command.h"
-#include "cli/json.h"
+#include "base/json_text.h"
 #include "cli/opened.h"
 #include "cli/progress.h"
 #include "model/layout.h"

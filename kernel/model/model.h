@@ -154,6 +154,7 @@ struct ModelTask {
       program_arguments;  // kLoop: iteration number, condition, carried values; absent: nobody reads it
   std::string name;       // node, for messages: "node 'conv1' (Op)"
   std::string op;         // its operator, for profiles
+  std::string engine;     // of the target, that made the kernel; empty: a copy, control flow
   std::vector<std::string> origins;  // framework operators
   // Of a launch on the host beside devices that may have a clock of their own: what its engine predicts. 0:
   // not so.

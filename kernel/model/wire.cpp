@@ -91,6 +91,7 @@ void put(wire::TaskProto* to, const ModelTask& from) {
   for (const std::string& o : from.origins) to->add_origins(o);
   to->set_step(from.step);
   to->set_op(from.op);
+  if (!from.engine.empty()) to->set_engine(from.engine);
   to->set_predicted_ns(from.predicted_ns);
   to->set_shape_op(from.shape_op);
   for (const ModelDefine& d : from.defines) {
@@ -125,6 +126,7 @@ Status get(const wire::TaskProto& from, ModelTask* to) {
   to->origins = get_strings(from.origins());
   to->step = from.step();
   to->op = from.op();
+  to->engine = from.engine();
   to->predicted_ns = from.predicted_ns();
   to->shape_op = from.shape_op();
   for (const auto& d : from.defines()) to->defines.push_back({d.symbol(), d.result(), d.axis()});

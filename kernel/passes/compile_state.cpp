@@ -4,7 +4,6 @@
 
 #include "ir/structural.h"
 #include "passes/late_symbols.h"
-#include "passes/typical.h"
 #include "text/text.h"
 
 namespace regie {
@@ -63,56 +62,6 @@ Status CompileState::check_size(uint32_t value) const {
   return invalid_model(
       graph->describe_value(value) + ", " + print_type(*graph, v.type) + ", is larger than an address",
       v.kind == REGIE_VALUE_RESULT ? graph->describe_node(v.owner) : "");
-}
-
-Status CompileState::bind_symbols() {
-  const DimTable& dims = graph->dims();
-  const size_t count = dims.symbol_count();
-  std::set<regie_dim> symbolic;  // all that occur in types
-  for (uint32_t v = 0; v < graph->value_count(); ++v)
-    if (graph->live_value(v))
-      for (int32_t d = 0; d < graph->value(v).type.rank; ++d)
-        if (regie_dim dim = graph->value(v).type.dims[d]; dim < 0 && dim != REGIE_DIM_UNKNOWN)
-          symbolic.insert(dim);
-  REGIE_ASSIGN(std::vector<std::optional<int64_t>> wanted, typical_sizes(*graph, options.typical));
-  // A run that leaves an input out has its default's sizes: the plan is best made for those.
-  for (uint32_t i = 0; i < graph->region(0).arg_count; ++i) {
-    const regie_value& v = graph->value(graph->region(0).args[i]);
-    if (const Tensor* t = graph->default_of(v.id))
-      for (int32_t d = 0; d < v.type.rank; ++d)
-        if (const auto symbol = dims.symbol_index(v.type.dims[d]); symbol && !wanted[*symbol])
-          wanted[*symbol] = t->dims()[static_cast<size_t>(d)];
-  }
-  symbol_said.assign(count, false);
-  for (size_t i = 0; i < count; ++i) symbol_said[i] = wanted[i].has_value();
-  auto set = [&](size_t symbol, int64_t size) {
-    if (wanted[symbol]) size = *wanted[symbol];
-    symbol_values[symbol] = std::clamp(size, dims.symbol_at(symbol).lower, dims.symbol_at(symbol).upper);
-  };
-  // Every dimension must come out at `least` or more.
-  auto fits = [&](int64_t least) {
-    return std::all_of(symbolic.begin(), symbolic.end(), [&](regie_dim dim) {
-      auto size = dims.evaluate(dim, symbol_values);
-      return size.ok() && *size >= least;
-    });
-  };
-  symbol_values.resize(count);
-  for (int64_t least : {1, 0}) {
-    for (int64_t size = 1; size <= 1 << 14; size *= 2) {
-      for (size_t i = 0; i < count; ++i) set(i, size);
-      if (!fits(least)) continue;
-      // The others need not be as large as the one that asked for it. What data decide is a guess either way.
-      for (size_t i = 0; i < count && size > 1; ++i) {
-        if (dims.symbol_at(i).data_dependent) continue;
-        const auto kept = symbol_values[i];
-        set(i, 1);
-        if (!fits(least)) symbol_values[i] = kept;
-      }
-      return {};
-    }
-  }
-  for (size_t i = 0; i < count; ++i) set(i, 1);
-  return {};
 }
 
 Result<int64_t> CompileState::reference_value(regie_dim dim) const {

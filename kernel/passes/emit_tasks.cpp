@@ -191,6 +191,7 @@ Result<ModelTask> ModelEmitter::make_task(const ScheduledTask& t) {
   } else {
     const CompiledKernel& k = *state_.kernels[t.node];
     task.kernel = add_kernel(k, task.device);
+    task.engine = state_.target.engines[n.engine].name;
     task.predicted_ns = predict_on_host(t);
     task.kernel_weights.assign(task.operands.size(), REGIE_NONE);
     for (const PackedWeight& w : k.weights) task.kernel_weights[w.operand] = task.operands[w.operand].index;

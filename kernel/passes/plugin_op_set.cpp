@@ -95,6 +95,23 @@ void fill_operand(const Graph& graph, uint32_t value, regie_operand_info* info,
   }
 }
 
+// Expressions as the numbers that they are at these sizes, in place of what `dims` points to. False if one
+// has none.
+bool at_sizes(const DimTable& table, const PluginOpSet::Sizes& sizes, const regie_dim** dims, size_t count,
+              std::deque<std::vector<regie_dim>>* storage) {
+  if (std::all_of(*dims, *dims + count, [](regie_dim d) { return d >= 0; })) return true;
+  std::vector<regie_dim>& numbers = storage->emplace_back();
+  for (size_t i = 0; i < count; ++i) {
+    const regie_dim dim = (*dims)[i];
+    const auto number = dim >= 0 ? Result<int64_t>(dim) : table.evaluate(dim, sizes);
+    // A negative number would be the handle of an expression.
+    if (!number.ok() || *number < 0) return false;
+    numbers.push_back(*number);
+  }
+  *dims = numbers.data();
+  return true;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<PluginOpSet>> PluginOpSet::create(std::shared_ptr<PluginHost> host) {
@@ -107,7 +124,25 @@ Result<std::shared_ptr<PluginOpSet>> PluginOpSet::create(std::shared_ptr<PluginH
 
 Status PluginOpSet::check(const Graph& graph, uint32_t node) const { return schemas_.check(graph, node); }
 
-Result<PluginOpSet::Inferred> PluginOpSet::inferred(const Graph& graph, uint32_t node) const {
+bool PluginOpSet::allows(const Graph& graph, uint32_t node, const Sizes& sizes) const {
+  const auto open = [&](const regie_dim* dims, size_t count) {
+    return std::any_of(dims, dims + count, [](regie_dim d) { return d < 0; });
+  };
+  bool any = false;
+  for (uint32_t v : graph.operands(node)) {
+    if (v == REGIE_NONE) continue;
+    const regie_value& value = graph.value(v);
+    if (value.type.rank < 0) return true;
+    any |= open(value.type.dims, static_cast<size_t>(value.type.rank)) ||
+           (value.content && open(value.content, value.content_count));
+  }
+  if (!any || graph.node(node).region_count) return true;
+  const Result<Inferred> answer = ask(graph, node, &sizes);
+  return answer.ok() || answer.status().code() != REGIE_INVALID_MODEL;
+}
+
+// `sizes`: the operands as they are at these, if there are any.
+Result<PluginOpSet::Inferred> PluginOpSet::ask(const Graph& graph, uint32_t node, const Sizes* sizes) const {
   const regie_node& n = graph.node(node);
   auto provider = host_->op_shape(view(n.op));
   if (!provider.ok()) {
@@ -118,6 +153,7 @@ Result<PluginOpSet::Inferred> PluginOpSet::inferred(const Graph& graph, uint32_t
   }
   used_.insert(provider->manifest);
   ShapeCall call;
+  std::deque<std::vector<regie_dim>> numbers;
   call.attrs = schemas_.with_defaults(graph, node);
   call.operands.resize(n.operand_count);
   call.contents.resize(n.operand_count);
@@ -130,7 +166,14 @@ Result<PluginOpSet::Inferred> PluginOpSet::inferred(const Graph& graph, uint32_t
                        graph.describe_node(node))
                  : internal_error("operand " + graph.describe_value(v) + " has no type yet",
                                   graph.describe_node(node));
-    fill_operand(graph, v, &call.operands[i], &call.contents[i]);
+    regie_operand_info& info = call.operands[i];
+    fill_operand(graph, v, &info, &call.contents[i]);
+    if (sizes && info.present) {
+      const auto rank = static_cast<size_t>(std::max(0, info.type.rank));
+      if (!at_sizes(graph.dims(), *sizes, &info.type.dims, rank, &numbers) ||
+          (info.content && !at_sizes(graph.dims(), *sizes, &info.content, info.content_count, &numbers)))
+        return unsupported("its sizes are not known", graph.describe_node(node));
+    }
   }
   call.regions.resize(n.region_count);
   call.region_types.reserve(2 * n.region_count);

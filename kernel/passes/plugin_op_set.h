@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -38,7 +39,14 @@ class PluginOpSet : public OpSet {
     std::vector<std::unique_ptr<std::vector<regie_dim>>> storage;
     bool late() const;  // some dimension is not known
   };
-  Result<Inferred> inferred(const Graph& graph, uint32_t node) const;
+  Result<Inferred> inferred(const Graph& graph, uint32_t node) const { return ask(graph, node, nullptr); }
+
+  // By symbol index.
+  using Sizes = std::vector<std::optional<int64_t>>;
+  // Whether the shape function takes operands of these sizes: false if it calls them INVALID_MODEL ("an axis
+  // of size 5 cannot be split into 2 equal parts"). True of a node that has no open sizes, or some that no
+  // value is given for.
+  bool allows(const Graph& graph, uint32_t node, const Sizes& sizes) const;
 
   // The dimensions of the results of `node` that only the run will tell, as shape functions see it now. Such
   // a node makes the symbols that stand there known; whatever else has them comes after it.
@@ -48,6 +56,7 @@ class PluginOpSet : public OpSet {
   Result<std::vector<LateDim>> late_dims(const Graph& graph, uint32_t node) const;
 
  private:
+  Result<Inferred> ask(const Graph& graph, uint32_t node, const Sizes* sizes) const;
   explicit PluginOpSet(std::shared_ptr<PluginHost> host) : host_(std::move(host)) {}
   std::shared_ptr<PluginHost> host_;
   SchemaSet schemas_;

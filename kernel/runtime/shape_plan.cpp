@@ -29,7 +29,9 @@ class Planner {
         plan_->bytes.push_back(0);
         continue;
       }
-      REGIE_ASSIGN(std::vector<int64_t> dims, dims_at(model_, t, plan_->shapes));
+      Result<std::vector<int64_t>> of_type = dims_at(model_, t, plan_->shapes);
+      if (!of_type.ok()) return std::move(std::move(of_type).status().set_where(maker(t)));
+      REGIE_ASSIGN(std::vector<int64_t> dims, std::move(of_type));
       REGIE_ASSIGN(const uint64_t bytes, bytes_at(model_, t, plan_->shapes));
       plan_->dims.push_back(std::move(dims));
       plan_->bytes.push_back(bytes);
@@ -67,6 +69,15 @@ class Planner {
   }
 
  private:
+  // The first task that gives something of this type; empty if there is none, as for what is only a view.
+  std::string maker(uint32_t type) const {
+    for (uint32_t p = 0; p < model_.programs.size(); ++p)
+      for (uint32_t t = 0; t < model_.programs[p].tasks.size(); ++t)
+        for (const Arg& a : model_.programs[p].tasks[t].results)
+          if (a.kind != Arg::kNone && a.type == type) return task_name(model_, p, t);
+    return {};
+  }
+
   regie_tensor tensor(const Arg& a) const {
     regie_tensor t{};
     if (a.kind == Arg::kNone) return t;

@@ -323,6 +323,26 @@ TEST(Explain, ANodeThatWasFusedAway) {
 }
 
 // Of pooling and soft-max, which the target's `null` takes, the user keeps one node and one operator back.
+// The embedding API gives the words of the command, of a model in memory and of its file.
+TEST(Explain, ThroughTheApi) {
+  Scratch scratch;
+  const std::string rgm = offline_digits(scratch);
+  const api::Model compiled = api::Model::compile(kDigits), loaded = api::Model::load(rgm);
+  const std::vector<std::pair<std::string, api::Options>> questions = {
+      {"", {}},
+      {"--json", {{"json", "1"}}},
+      {"block1.norm1", {{"node", "block1.norm1"}}},
+      {"--rule conv-activation --json", {{"rule", "conv-activation"}, {"json", "1"}}},
+      {"scores --all", {{"node", "scores"}, {"all", "1"}}}};
+  for (const auto& [words, options] : questions) {
+    EXPECT_EQ(run_regie("explain " + shell_word(rgm) + " " + words).out, loaded.explain(options)) << words;
+    EXPECT_EQ(run_regie("explain " + shell_word(kDigits) + " " + words).out, compiled.explain(options))
+        << words;
+  }
+  EXPECT_THROW(compiled.explain({{"node", "block1.norm"}}), api::Error);
+  EXPECT_THAT(regie_last_error(), HasSubstr("did you mean 'block1.norm1'?"));
+}
+
 TEST(Explain, EnginesByTheUsersWord) {
   Scratch scratch;
   const std::string pipeline = scratch.write("mine.toml", R"(schema = 1

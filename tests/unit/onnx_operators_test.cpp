@@ -106,6 +106,9 @@ TEST_F(OnnxTest, SplitBefore18) {
               ElementsAre("a:f32[3], b:f32[3] = Split(x) {num_outputs=2}"));
   EXPECT_THAT(bad(model(with({"5"}, "Split", {}, {"a", "b"}), 13), REGIE_INVALID_MODEL),
               HasSubstr("equal parts"));
+  // Of an axis that is open the parts are equal, or the run is refused.
+  EXPECT_THAT(lines_of(*good(model(with({"N"}, "Split", {}, {"a", "b"}), 13))),
+              ElementsAre("a:f32[floordiv(N+1, 2)], b:f32[floordiv(N+1, 2)] = Split(x)"));
   EXPECT_THAT(lines_of(*good(model(with({"5"}, "Split", {attr("num_outputs", 2)}, {"a", "b"}), 18))),
               ElementsAre("a:f32[3], b:f32[2] = Split(x) {num_outputs=2}"));
   EXPECT_THAT(

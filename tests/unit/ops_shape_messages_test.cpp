@@ -125,6 +125,7 @@ TEST(OpsShapeMessages, SayWhatIsWrong) {
       {"Split", {whole("num_outputs", 3)}, {f32({6})}, REGIE_INVALID_MODEL, "num_outputs", 2},
       {"Split", {}, {f32({6}), Operand::numbers({2, 3})}, REGIE_INVALID_MODEL, "make 5; the axis has 6", 2},
       {"Split", {}, {f32({7})}, REGIE_INVALID_MODEL, "2 equal parts", 2},
+      {"Split", {whole("num_outputs", 4)}, {f32({5})}, REGIE_INVALID_MODEL, "too small for 4 parts of 2", 4},
       {"Slice",
        {},
        {f32({7}), Operand::numbers({0}), Operand::numbers({1, 2})},

@@ -145,6 +145,15 @@ TEST_F(OpsShape, SplitAndBroadcastOfSymbols) {
   Inferred halves = infer("Split", {whole("num_outputs", 2)}, {f32({dims.mul(2, n), 3})}, 2);
   EXPECT_EQ(shape(halves, dims, 0), "N 3");
   EXPECT_EQ(shape(halves, dims, 1), "N 3");
+  // Without the number of parts they are equal; with it the last one is what is left.
+  for (const bool equal : {true, false}) {
+    const Inferred thirds = infer(
+        "Split", equal ? std::vector<AttrValue>() : std::vector{whole("num_outputs", 3)}, {f32({n})}, 3);
+    const std::string each = dims.print(dims.op(REGIE_DIM_CEILDIV, n, 3));
+    EXPECT_EQ(shape(thirds, dims, 0), each);
+    EXPECT_EQ(shape(thirds, dims, 1), each);
+    EXPECT_EQ(shape(thirds, dims, 2) == each, equal);
+  }
   EXPECT_EQ(shape(infer("Add", {}, {f32({n, 1}), f32({1, m})}), dims), "N M");
   EXPECT_EQ(shape(infer("Add", {}, {f32({n, 4}), f32({4})}), dims), "N 4");
   EXPECT_EQ(shape(infer("Add", {}, {f32({n}), f32({4})}), dims), "4");

@@ -154,6 +154,93 @@ TEST_F(RuntimeApi, ErrorsHaveWordsOfTheirThread) {
   EXPECT_STREQ(regie_last_error(), "regie_run: inputs or outputs are NULL");
 }
 
+TEST_F(RuntimeApi, ProfilesAddUpTimedRuns) {
+  const api::Model model = api::Model::load(path_);
+  api::Session session(model, fake());
+  api::Context context = session.acquire();
+  api::Profile profile(model);
+  EXPECT_EQ(nlohmann::json::parse(profile.summary())["tasks"].size(), 0u) << "nothing was run";
+  const std::vector<float> values = {1, 2, 3, 4};
+  const int64_t dims[] = {2, 2};
+  const regie_tensor in = api::tensor<float>(values, dims);
+  for (int run = 0; run < 3; ++run) {
+    std::vector<regie_tensor> out(1);
+    profile.run(context, {&in, 1}, out);
+    EXPECT_THAT(api::values<float>(out[0]), ElementsAre(3, 6, 9, 12));
+  }
+  context.run({&in, 1});
+  EXPECT_TRUE(context.task_times().empty()) << "a later run is timed";
+  const auto summary = nlohmann::json::parse(profile.summary());
+  EXPECT_EQ(summary["model"], path_);
+  EXPECT_EQ(summary["runs"], 3);
+  ASSERT_EQ(summary["tasks"].size(), 2u);
+  double sum = 0;
+  for (const auto& task : summary["tasks"]) {
+    EXPECT_EQ(task["calls"], 3);
+    EXPECT_EQ(task["kind"], "launch");
+    EXPECT_GE(task["ms_a_run"], task["least_ms_a_call"]);
+    sum += task["ms_a_run"].get<double>();
+  }
+  EXPECT_FALSE(summary["tasks"][0]["reference"].get<bool>());
+  EXPECT_TRUE(summary["tasks"][1]["reference"].get<bool>());
+  EXPECT_LE(sum, summary["run_ms"]["mean"].get<double>());
+  EXPECT_THAT(profile.trace(), HasSubstr("traceEvents"));
+
+  // A run that fails is not kept, and its words are the run's.
+  const int64_t many[] = {9, 2};
+  const std::vector<float> more(18);
+  const regie_tensor large = api::tensor<float>(more, many);
+  regie_tensor out{};
+  EXPECT_EQ(regie_profile_run(profile.get(), context.get(), &large, 1, &out, 1), REGIE_INVALID_INPUT);
+  EXPECT_THAT(regie_last_error(), StartsWith("input 'x': dimension 0 (N) is 9"));
+  EXPECT_EQ(nlohmann::json::parse(profile.summary())["runs"], 3);
+}
+
+TEST_F(RuntimeApi, ProfilesAndExplanationsOfNothingAreRefused) {
+  const api::Model model = api::Model::load(path_);
+  regie_profile* profile = nullptr;
+  EXPECT_EQ(regie_profile_create(nullptr, &profile), REGIE_INVALID_INPUT);
+  EXPECT_EQ(regie_profile_create(model.get(), nullptr), REGIE_INVALID_INPUT);
+  EXPECT_EQ(regie_profile_run(nullptr, nullptr, nullptr, 0, nullptr, 0), REGIE_INVALID_INPUT);
+  EXPECT_STREQ(regie_profile_summary(nullptr), "{}");
+  EXPECT_STREQ(regie_profile_trace(nullptr), "{}");
+  regie_profile_release(nullptr);
+
+  // Tasks of another model: its file has fewer.
+  ModelBuilder b;
+  const uint32_t cpu = b.device("cpu", "fake_inline");
+  b.space("host", cpu);
+  b.input("x", 0);
+  const uint32_t t = b.f32({2});
+  b.m.inputs[0].type = t;
+  b.launch(cpu, 0, "scale:2", {{Arg::kInput, 0, 0, t, false}}, {b.output("y", t)});
+  const std::string other_path = path_ + ".other";
+  ASSERT_TRUE(save_model(*b.finish(), other_path).ok());
+  const api::Model other = api::Model::load(other_path);
+  std::remove(other_path.c_str());
+  api::Profile of_other(other);
+  api::Session session(model, fake());
+  api::Context context = session.acquire();
+  const std::vector<float> values = {1, 2};
+  const int64_t dims[] = {1, 2};
+  const regie_tensor in = api::tensor<float>(values, dims);
+  regie_tensor out{};
+  EXPECT_EQ(regie_profile_run(of_other.get(), context.get(), &in, 1, &out, 1), REGIE_INVALID_INPUT);
+  EXPECT_THAT(regie_last_error(), HasSubstr("the context is of another model"));
+  EXPECT_EQ(nlohmann::json::parse(of_other.summary())["runs"], 0);
+
+  const char* text = nullptr;
+  EXPECT_EQ(regie_model_explain(nullptr, nullptr, 0, &text), REGIE_INVALID_INPUT);
+  EXPECT_EQ(regie_model_explain(model.get(), nullptr, 0, nullptr), REGIE_INVALID_INPUT);
+  const regie_option unknown[] = {{"nodes", "x"}};
+  EXPECT_EQ(regie_model_explain(model.get(), unknown, 1, &text), REGIE_INVALID_INPUT);
+  EXPECT_THAT(regie_last_error(), HasSubstr("unknown option 'nodes'; did you mean 'node'?"));
+  // The ledger of this file is none that a compile wrote.
+  EXPECT_EQ(regie_model_explain(model.get(), nullptr, 0, &text), REGIE_CORRUPT);
+  EXPECT_THAT(regie_last_error(), HasSubstr("its ledger cannot be read; compile the model again"));
+  EXPECT_EQ(text, nullptr);
+}
+
 // What is opened ahead is found open, and what cannot be opened is said by who needs it, in the same words.
 TEST_F(RuntimeApi, OpenedAheadRunsAndFailsAsOtherwise) {
   EXPECT_EQ(regie_open_ahead(nullptr, nullptr), REGIE_INVALID_INPUT);

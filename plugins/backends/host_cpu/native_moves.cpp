@@ -147,6 +147,15 @@ NativePtr make_concat(const NativeRequest& r) {
 }
 
 NativePtr make_split(const NativeRequest& r) {
+  // Without sizes and without their number the parts are equal, which of a symbolic axis shows only here.
+  if (!r.has(1) && !r.attrs.has("num_outputs")) {
+    const int64_t size =
+        r.in(0).dims[static_cast<size_t>(normal_axis(r.attrs.integer("axis", 0), r.in(0).rank()))];
+    if (size % static_cast<int64_t>(r.results.size()) != 0)
+      throw Failure(REGIE_INVALID_INPUT, "Split: an axis of size " + std::to_string(size) +
+                                             " cannot be split into " + std::to_string(r.results.size()) +
+                                             " equal parts");
+  }
   return native_kernel(
       [parts = parts_of(r, r.in(0), r.results, false), threads = r.threads](const regie_launch& l) {
         for (size_t i = 0; i < parts.size(); ++i)

@@ -110,8 +110,9 @@ void axes_to_operand(Translation& t) {
   t.finish(t.ref.node->op_type(), operands, t.attributes.list());
 }
 
-// Split without sizes makes equal parts; the canonical form wants their number, and would take an uneven last
-// part, which older ones refuse.
+// Split without sizes makes equal parts. The canonical form with their number takes a smaller last part,
+// which older ones refuse; so of a symbolic axis it is the one without, whose parts are equal or the run is
+// refused.
 void split_without_sizes(Translation& t) {
   std::vector<uint32_t> operands = t.operands;
   drop_absent(&operands);
@@ -122,13 +123,15 @@ void split_without_sizes(Translation& t) {
     auto a = std::find_if(attrs.begin(), attrs.end(), [](const Attribute& x) { return x.name == "axis"; });
     int64_t axis = a == attrs.end() ? 0 : a->i;
     if (axis < 0) axis += type.rank;
+    bool fixed = true;
     if (axis >= 0 && axis < type.rank && parts > 0) {
       const regie_dim size = type.dims[static_cast<size_t>(axis)];
-      if (size >= 0 && size % parts != 0)
+      fixed = size >= 0;
+      if (fixed && size % parts != 0)
         t.context.invalid("a dimension of " + std::to_string(size) + " does not split into " +
                           std::to_string(parts) + " equal parts");
     }
-    t.attributes.add(Attribute::integer("num_outputs", parts));
+    if (fixed) t.attributes.add(Attribute::integer("num_outputs", parts));
   }
   t.finish("Split", operands, t.attributes.list());
 }

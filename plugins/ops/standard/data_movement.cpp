@@ -144,6 +144,10 @@ KernelPtr prepare_concat(Prepare& p) {
 
 // ---- Split ----
 
+std::string not_equal(const std::string& size, uint32_t parts) {
+  return "an axis of size " + size + " cannot be split into " + std::to_string(parts) + " equal parts";
+}
+
 void infer_split(const Infer& infer) {
   auto x = infer.shape(0);
   auto axis = infer.axis_attribute(0);
@@ -167,12 +171,19 @@ void infer_split(const Infer& infer) {
     if (count != parts || count < 1)
       infer.bad("'num_outputs' is " + std::to_string(count) + ", but there are " + std::to_string(parts) +
                 " results");
-    regie_dim each = infer.dims.ceildiv(x[axis], count);
+    const regie_dim each = infer.dims.ceildiv(x[axis], count);
+    const regie_dim last = infer.dims.sub(x[axis], infer.dims.mul(each, count - 1));
     sizes.assign(parts, each);
-    sizes.back() = infer.dims.sub(x[axis], infer.dims.mul(each, count - 1));
-    if (!infer.attrs.has("num_outputs") && infer.surely_differ(sizes.back(), each))
-      infer.bad("an axis of size " + infer.dims.print(x[axis]) + " cannot be split into " +
-                std::to_string(parts) + " equal parts");
+    if (infer.attrs.has("num_outputs")) {
+      if (infer.surely_below(last, 0))
+        infer.bad("an axis of size " + infer.dims.print(x[axis]) + " is too small for " +
+                  std::to_string(parts) + " parts of " + infer.dims.print(each) +
+                  ", of which the last may be smaller");
+      sizes.back() = last;
+    } else if (infer.surely_differ(last, each)) {
+      infer.bad(not_equal(infer.dims.print(x[axis]), parts));
+    }
+    // Else the parts are of one size, which for a symbolic axis only the run can refuse: prepare_split.
   }
   size_t begin = 0;
   for (uint32_t i = 0; i < parts; ++i) {
@@ -193,6 +204,8 @@ KernelPtr prepare_split(Prepare& p) {
   auto axis = p.axis_attribute(0);
   uint32_t size = p.moved_bytes(p.in(0));
   int64_t sum = 0;
+  if (!p.has(1) && !p.attrs.has("num_outputs") && x[axis] % p.results() != 0)
+    p.bad(not_equal(std::to_string(x[axis]), p.results()));
   Blocks blocks(x, axis);
   for (uint32_t i = 0; i < p.results(); ++i) {
     if (!p.wants(i)) p.unsupported("result " + std::to_string(i) + " is omitted; its size cannot be known");

@@ -122,20 +122,8 @@ class Model {
   }
 
   nb::dict run(nb::dict feeds, std::optional<std::vector<std::string>> wanted) {
-    std::vector<Argument> arguments;
-    std::vector<regie_tensor> inputs, outputs(out_.size());
-    arguments.reserve(in_.size());
-    for (size_t i = 0; i < in_.size(); ++i) {
-      PyObject* value = PyDict_GetItemWithError(feeds.ptr(), in_names_[i].ptr());
-      if (value) {
-        inputs.push_back(arguments.emplace_back(in_[i], nb::handle(value)).tensor());
-      } else if (in_[i].default_value) {
-        inputs.emplace_back();
-      } else {
-        missing(in_[i].name);
-      }
-    }
-    if (feeds.size() != arguments.size()) surplus(feeds);
+    const Inputs given(*this, feeds);
+    std::vector<regie_tensor> outputs(out_.size());
     const std::vector<bool> chosen = choose(wanted);
     api::Session& session = this->session();
     api::Context context = unlocked([&] { return session.acquire(); });
@@ -144,13 +132,35 @@ class Model {
       if (chosen[i] && out_fixed_[i])
         arrays[i] = new_array(out_[i].elem, out_[i].rank, out_[i].dims, &outputs[i]);
     unlocked([&] {
-      context.run(inputs, outputs);
+      context.run(given.tensors, outputs);
       return 0;
     });
     nb::dict results;
     for (size_t i = 0; i < out_.size(); ++i)
       if (chosen[i]) results[out_names_[i]] = arrays[i].is_valid() ? arrays[i] : to_array(outputs[i]);
     return results;
+  }
+
+  // Summary and, if it is wanted, trace of `runs` runs after `warm_ups` others (regie_profile).
+  std::pair<std::string, std::string> profile(nb::dict feeds, uint64_t runs, uint64_t warm_ups, bool trace) {
+    const Inputs given(*this, feeds);
+    api::Session& session = this->session();
+    return unlocked([&] {
+      api::Context context = session.acquire();
+      api::Profile profile(model_);
+      std::vector<regie_tensor> outputs;
+      for (uint64_t i = 0; i < warm_ups + runs; ++i) {
+        outputs.assign(out_.size(), regie_tensor{});
+        if (i < warm_ups)
+          context.run(given.tensors, outputs);
+        else
+          profile.run(context, given.tensors, outputs);
+      }
+      return std::pair(profile.summary(), trace ? profile.trace() : std::string());
+    });
+  }
+  std::string explain(const Options& options) const {
+    return unlocked([&] { return model_.explain(options); });
   }
 
   std::vector<Port> inputs() const { return ports(in_); }
@@ -165,6 +175,25 @@ class Model {
   }
 
  private:
+  // What a caller gives, in the model's order; keeps the arrays alive.
+  struct Inputs {
+    Inputs(const Model& model, const nb::dict& feeds) {
+      arguments.reserve(model.in_.size());
+      for (size_t i = 0; i < model.in_.size(); ++i) {
+        PyObject* value = PyDict_GetItemWithError(feeds.ptr(), model.in_names_[i].ptr());
+        if (value) {
+          tensors.push_back(arguments.emplace_back(model.in_[i], nb::handle(value)).tensor());
+        } else if (model.in_[i].default_value) {
+          tensors.emplace_back();
+        } else {
+          model.missing(model.in_[i].name);
+        }
+      }
+      if (feeds.size() != arguments.size()) model.surplus(feeds);
+    }
+    std::vector<Argument> arguments;
+    std::vector<regie_tensor> tensors;
+  };
   static std::vector<Port> ports(const std::vector<regie_port>& from) {
     std::vector<Port> out;
     for (const regie_port& p : from) out.emplace_back(p);
@@ -243,6 +272,8 @@ NB_MODULE(_core, m) {
       .def("__repr__", &Port::text);
   nb::class_<Model>(m, "Model")
       .def("run", &Model::run, nb::arg("inputs"), nb::arg("outputs") = nb::none())
+      .def("_profile", &Model::profile)
+      .def("_explain", &Model::explain)
       .def("save", &Model::save, nb::arg("path"))
       .def_prop_ro("inputs", &Model::inputs)
       .def_prop_ro("outputs", &Model::outputs)

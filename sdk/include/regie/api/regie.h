@@ -1,10 +1,10 @@
 /* The embedding API in C: compile, load, query, run. `regie compile` and `regie run` are built on it alone.
  *
- * regie_compile_* are in libregie-compiler; everything else is in libregie-runtime, which needs no frontend
- * and no pass. Every function that can fail returns a regie_status; the words are in regie_last_error() of
- * the same thread. Objects are freed with their *_release, in any order: what still needs them keeps them
- * alive. Models and sessions may be used from any number of threads; a context from one at a time. Strings
- * given out live as long as the object they came from. */
+ * regie_compile_* and regie_model_explain are in libregie-compiler; everything else is in libregie-runtime,
+ * which needs no frontend and no pass. Every function that can fail returns a regie_status; the words are in
+ * regie_last_error() of the same thread. Objects are freed with their *_release, in any order: what still
+ * needs them keeps them alive. Models and sessions may be used from any number of threads; a context from one
+ * at a time. Strings given out live as long as the object they came from. */
 #ifndef REGIE_API_REGIE_H
 #define REGIE_API_REGIE_H
 
@@ -72,7 +72,8 @@ REGIE_API regie_status regie_open_ahead(const char* device, const char* plugin_p
  * sizes, refused here if an operator does not allow it; refuse; force) and overflow (above the largest size:
  * error, dynamic or resize; docs/shapes.md), memory-limit ("64MiB", of all arenas together), typical
  * ("x=16,?,224,224", may be repeated: sizes that open axes usually have; the plan is made for them, and
- * others run as well). */
+ * others run as well), explain (1: the model, and the file that it is saved to, keeps every detail for
+ * regie_model_explain, where without it keeps the first ones of each kind; it never comes from the cache). */
 REGIE_API regie_status regie_compile_file(const char* path, const regie_option* options, size_t option_count,
                                           regie_model** model);
 /* The same from bytes; `name` stands in messages, external files are looked for beside it. */
@@ -97,6 +98,15 @@ REGIE_API regie_port regie_model_output(const regie_model* model, size_t index);
 /* JSON: what the compile decided (stages, operators, fusions, engines, memory, tasks) and figures of the
  * model. */
 REGIE_API const char* regie_model_report(const regie_model* model);
+
+/* Why the model became what it is, as `regie explain` tells it: what was fused, and what nearly was and the
+ * node in the way; which engine has each node and why not the others. Options: node (the name of a node, an
+ * output or a tensor in the framework's model) or rule (of a fusion) ask for one of them, without either the
+ * answer is an overview; plan ("x.0=4": of a model with several plans, else that of the greatest sizes); all
+ * (1: nothing is left out for brevity); json (1: an object in place of text). NOT_FOUND with near names.
+ * `text` is valid until the thread's next call. In libregie-compiler. */
+REGIE_API regie_status regie_model_explain(const regie_model* model, const regie_option* options,
+                                           size_t option_count, const char** text);
 
 /* Options: threads, timeout-ms, plugin-path, device-set ("npu.mode=sink", may be repeated: a parameter of one
  * of the model's devices instead of what its target says), shape-log (a file that gets a line of JSON for
@@ -124,9 +134,9 @@ REGIE_API const char* regie_session_statistics(regie_session* session);
 /* ---- Looking closer ---- */
 
 /* JSON: what a run issues and where everything lies: `programs` (0 is the main one) of `tasks` in issue
- * order, each with its name, operator, the framework operators that it came from, kernel, device, stream and
- * what it waits for; `kernels`; `threads` that it was compiled for; and `buffers` with their lifetimes in
- * steps, sizes as reserved and offsets. */
+ * order, each with its name, operator, the framework operators that it came from, kernel, engine, device,
+ * stream and what it waits for; `kernels`; `threads` that it was compiled for; and `buffers` with their
+ * lifetimes in steps, sizes as reserved and offsets. */
 REGIE_API const char* regie_model_plan(const regie_model* model);
 
 /* When one task of a run was issued and ran: nanoseconds of the host's monotonic clock, beside which the
@@ -151,6 +161,22 @@ REGIE_API size_t regie_context_task_times(regie_context* context, const regie_ta
  * memory behind the caches), `flops` slices  what a part of an engine did waits   the host waited for this
  * stream Valid until the context's next run. */
 REGIE_API const char* regie_context_device_times(regie_context* context);
+
+/* Timed runs of a model and what they add up to: all of the above put together. From one thread at a time. */
+typedef struct regie_profile regie_profile;
+REGIE_API regie_status regie_profile_create(const regie_model* model, regie_profile** profile);
+REGIE_API void regie_profile_release(regie_profile* profile);
+/* As regie_run, on a context of the profile's model, timed and kept if it succeeds; the context's
+ * profiling is off after it. Runs before, by
+ * regie_run, warm up. */
+REGIE_API regie_status regie_profile_run(regie_profile* profile, regie_context* context,
+                                         const regie_tensor* inputs, size_t input_count,
+                                         regie_tensor* outputs, size_t output_count);
+/* JSON, that of `regie profile --json` (docs/profile.md): times of the runs, by operator, by kernel and of
+ * each of the `tasks`. Valid until the profile's next call of it. */
+REGIE_API const char* regie_profile_summary(regie_profile* profile);
+/* JSON: a trace in Chrome's event format. Valid until the profile's next call of it. */
+REGIE_API const char* regie_profile_trace(regie_profile* profile);
 
 /* Called as a compile goes on, on the thread that compiles: what is being done, `done` of `total` (0: not
  * known). Process wide; NULL: nobody is told. */

@@ -135,6 +135,13 @@ class Model {
   }
   std::string report() const { return regie_model_report(get()); }
   std::string plan() const { return regie_model_plan(get()); }
+  // Needs libregie-compiler. See regie_model_explain.
+  std::string explain(const Options& options = {}) const {
+    const char* text = nullptr;
+    const std::vector<regie_option> views = detail::views(options);
+    check(regie_model_explain(get(), views.data(), views.size(), &text));
+    return text;
+  }
   regie_model* get() const { return model_.get(); }
 
  private:
@@ -193,6 +200,26 @@ class Session {
  private:
   std::unique_ptr<regie_session, decltype(&regie_session_release)> session_;
   size_t outputs_;
+};
+
+// Timed runs and what they add up to; see regie_profile.
+class Profile {
+ public:
+  explicit Profile(const Model& model) : profile_(nullptr, regie_profile_release) {
+    regie_profile* p = nullptr;
+    check(regie_profile_create(model.get(), &p));
+    profile_.reset(p);
+  }
+  void run(Context& context, std::span<const regie_tensor> inputs, std::span<regie_tensor> outputs) {
+    check(regie_profile_run(get(), context.get(), inputs.data(), inputs.size(), outputs.data(),
+                            outputs.size()));
+  }
+  std::string summary() { return regie_profile_summary(get()); }
+  std::string trace() { return regie_profile_trace(get()); }
+  regie_profile* get() const { return profile_.get(); }
+
+ private:
+  std::unique_ptr<regie_profile, decltype(&regie_profile_release)> profile_;
 };
 
 }  // namespace regie::api

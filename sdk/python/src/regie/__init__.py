@@ -6,6 +6,8 @@
     scores = model.run({"x": np.zeros((1, 1, 8, 8), np.float32)})["scores"]
     model.save("model.rgm")        # and later, without compiling: regie.load("model.rgm")
     print(model.report["arena_bytes"])
+    print(model.explain(node="conv1"))             # why it became what it is
+    print(model.profile({"x": np.zeros((1, 1, 8, 8), np.float32)}))  # where the time of a run goes
 """
 
 from __future__ import annotations
@@ -16,8 +18,10 @@ from collections.abc import Mapping as _Mapping
 from typing import Any, Sequence
 
 from . import _core
+from ._profile import Profile, TaskTime
 
-__all__ = ["Error", "Model", "Port", "cache_statistics", "compile", "load", "open_ahead", "set_log_level", "__version__"]
+__all__ = ["Error", "Model", "Port", "Profile", "TaskTime", "cache_statistics", "compile", "explain", "load", "open_ahead",
+           "set_log_level", "__version__"]
 __version__: str = _core.version()
 
 Port = _core.Port
@@ -72,6 +76,41 @@ class Model:
         refuses (a wrong shape, say).
         """
         return self._core.run(inputs, outputs)
+
+    def explain(self, node: str | None = None, *, rule: str | None = None, plan: str | None = None, all: bool = False,
+                json: bool = False) -> Any:
+        """Why the model became what it is, as `regie explain` tells it (docs/explain.md): text, or with json=True a dictionary.
+
+        node: the name of a node, an output or a tensor in the framework's model: what became of it, which engine and kernel compute it
+            and why, which fusions stopped there and at what.
+        rule: the name of a fusion: where it was applied, where it stopped. Without node and rule: an overview.
+        plan: "x.0=4", of a model with several plans the one to explain; else that of the greatest sizes.
+        all: nothing is left out for brevity.
+
+        A compile keeps the first details of each kind, and the answer says how many it has not; regie.compile(..., explain=True)
+        keeps all. Raises Error ("NOT_FOUND") with names that are near.
+        """
+        asked = [(key, value) for key, value in (("node", node), ("rule", rule), ("plan", plan)) if value is not None]
+        asked += [(key, "1") for key, on in (("all", all), ("json", json)) if on]
+        text = self._core._explain(asked)
+        return _json.loads(text) if json else text
+
+    def profile(self, inputs: dict[str, Any], *, runs: int = 5, warm_ups: int = 3,
+                trace: bool | str | _os.PathLike[str] = False) -> Profile:
+        """Runs the model on these inputs with every task timed: what each takes, what it was made from and who computes it.
+
+        runs, warm_ups: how many are timed, and how many are made before.
+        trace: True keeps a trace in Chrome's event format (Profile.trace, Profile.save_trace); a path also writes it there.
+
+        Of a model with several plans the one of the greatest sizes can be profiled.
+        """
+        if not 1 <= runs <= 10000 or not 0 <= warm_ups <= 10000:
+            raise ValueError(f"runs are from 1 to 10000 and warm_ups from 0 to 10000, not {runs} and {warm_ups}")
+        summary, text = self._core._profile(inputs, runs, warm_ups, trace is not False)
+        profile = Profile(_json.loads(summary), text if trace is not False else None)
+        if not isinstance(trace, bool):
+            profile.save_trace(trace)
+        return profile
 
     def save(self, path: str | _os.PathLike[str]) -> None:
         """Writes the offline model (.rgm)."""
@@ -135,7 +174,8 @@ def compile(model: Any, *, target: str = "host_cpu", pipeline: str | None = None
     options: others of the embedding API: padding, overflow (with buckets), dump, verify, plugin_path, cache ("off", "read", "on"),
         cache_dir, cache_size, fold_defaults (inputs that the model has a value for are constants),
         typical ({"x": (16, None, 224, 224)}: sizes that open axes usually have, which the plan is made for; others run too),
-        memory_limit ("64MiB": most bytes that the arenas may take; cheap values are computed again where that needs it).
+        memory_limit ("64MiB": most bytes that the arenas may take; cheap values are computed again where that needs it),
+        explain (Model.explain has every detail, not only the first ones; what is compiled so never comes from the cache).
 
     With the cache on (cache="on", a cache_dir, or the variables REGIE_CACHE and REGIE_CACHE_DIR) what was compiled before, from
     the same in every respect, is not compiled again: model.report["cache"] says where it came from, or why it was not known.
@@ -161,6 +201,21 @@ def load(path: str | _os.PathLike[str], *, threads: int = 0, shape_log: str | _o
     timeout_ms: longest wait for a device before a run fails.
     """
     return Model(_core.load(_os.fspath(path), _of_session(threads, shape_log, devices, timeout_ms)))
+
+
+def explain(model: Any, node: str | None = None, *, rule: str | None = None, plan: str | None = None, all: bool = False,
+            json: bool = False, **options: Any) -> Any:
+    """Why a model becomes what it does: Model.explain of a compile that is made to see, with every detail.
+
+    model, options: as for `compile`. Of an offline model (.rgm) without options its own compile is explained, by what the file has kept.
+    """
+    if not options and isinstance(model, (str, _os.PathLike)):
+        with open(model, "rb") as file:
+            offline = file.read(8) == b"REGIERGM"
+        if offline:
+            return load(model).explain(node, rule=rule, plan=plan, all=all, json=json)
+    options.setdefault("explain", True)
+    return compile(model, **options).explain(node, rule=rule, plan=plan, all=all, json=json)
 
 
 def open_ahead(device: str = "host_cpu", *, plugin_path: str = "") -> None:

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace regie::cli {
+namespace regie {
 
 // Percentiles are samples: the least one that at least that share of all samples does not exceed. The median
 // of an even number is the mean of the two in the middle.
@@ -20,4 +20,4 @@ Summary summarise(std::vector<double> samples);
 // "1.2345 ms", and "12.345 us" below a tenth of a millisecond, where digits would be lost.
 std::string time_text(double ms);
 
-}  // namespace regie::cli
+}  // namespace regie

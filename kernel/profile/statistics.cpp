@@ -1,10 +1,10 @@
-#include "cli/statistics.h"
+#include "profile/statistics.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
-namespace regie::cli {
+namespace regie {
 
 Summary summarise(std::vector<double> samples) {
   Summary s;
@@ -40,4 +40,4 @@ std::string time_text(double ms) {
   return text;
 }
 
-}  // namespace regie::cli
+}  // namespace regie

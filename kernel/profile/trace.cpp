@@ -1,10 +1,10 @@
-#include "cli/trace.h"
+#include "profile/trace.h"
 
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
-namespace regie::cli {
+namespace regie {
 
 namespace {
 
@@ -237,4 +237,4 @@ std::string chrome_trace(const std::string& title, const Tasks& tasks, const std
   return trace.text(title);
 }
 
-}  // namespace regie::cli
+}  // namespace regie

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/device_times.h"
+#include "profile/device_times.h"
 
-namespace regie::cli {
+namespace regie {
 
 struct ProfiledRun {
   uint64_t begin_ns = 0, end_ns = 0;  // of the call, on the clock of the task times
@@ -20,4 +20,4 @@ struct ProfiledRun {
 // JSON. Times begin at 0 with the first run.
 std::string chrome_trace(const std::string& title, const Tasks& tasks, const std::vector<ProfiledRun>& runs);
 
-}  // namespace regie::cli
+}  // namespace regie

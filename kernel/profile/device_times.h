@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/task_times.h"
+#include "profile/task_times.h"
 
-namespace regie::cli {
+namespace regie {
 
 // Of one stream in one run; nanoseconds of the device's clock.
 struct StreamTimes {
@@ -127,4 +127,4 @@ class DeviceSummaries {
   std::map<uint32_t, Device> devices_;
 };
 
-}  // namespace regie::cli
+}  // namespace regie

@@ -3,9 +3,9 @@
 #include <map>
 #include <vector>
 
-#include "cli/explanation.h"
+#include "explain/explanation.h"
 
-namespace regie::cli {
+namespace regie {
 
 namespace {
 
@@ -136,7 +136,7 @@ std::string not_kept(const Json& answer) {
     what = std::to_string((*it)["near_misses"].get<uint64_t>()) + " near misses";
   if (it->contains("patches"))
     what += (what.empty() ? "" : " and ") + std::to_string((*it)["patches"].get<uint64_t>()) + " patches";
-  return "\nThe model file does not keep " + what + "; explain the framework's file to see them all.\n";
+  return "\nThe model does not keep " + what + "; explain the framework's file to see them all.\n";
 }
 
 }  // namespace
@@ -238,4 +238,4 @@ std::string explain_all_text(const Json& answer, bool all) {
   return text;
 }
 
-}  // namespace regie::cli
+}  // namespace regie

@@ -1,9 +1,9 @@
-#include "cli/device_times.h"
+#include "profile/device_times.h"
 
 #include <algorithm>
 #include <cstdio>
 
-namespace regie::cli {
+namespace regie {
 
 namespace {
 
@@ -367,4 +367,4 @@ std::vector<std::pair<std::string, double>> DeviceSummaries::run_ns(double runs)
   return out;
 }
 
-}  // namespace regie::cli
+}  // namespace regie

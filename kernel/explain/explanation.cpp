@@ -1,4 +1,4 @@
-#include "cli/explanation.h"
+#include "explain/explanation.h"
 
 #include <algorithm>
 #include <map>
@@ -8,7 +8,7 @@
 #include "model/layout.h"
 #include "passes/ledger.h"
 
-namespace regie::cli {
+namespace regie {
 
 namespace {
 
@@ -196,7 +196,6 @@ Json with_kernel(Json placement, const std::map<std::string, Launch>& tasks) {
 // What the ledger of a model file has not kept.
 Json left_out(const Compilation& c) {
   Json out = Json::object();
-  if (c.complete) return out;
   if (const auto it = c.ledger.find("patches_left_out"); it != c.ledger.end()) out["patches"] = *it;
   uint64_t missing = 0;
   for (const Json& r : list(c.ledger, "rules")) {
@@ -357,4 +356,4 @@ Json explain_all(const Compilation& c) {
   return answer;
 }
 
-}  // namespace regie::cli
+}  // namespace regie

@@ -1,4 +1,4 @@
-// The times of a profiled run with what is known of each task: where `profile` gets its lanes from and
+// The times of a profiled run with what is known of each task: where profiles get their lanes from and
 // `bench` the share of reference kernels.
 #pragma once
 
@@ -10,11 +10,12 @@
 
 #include "regie/api/regie.h"
 
-namespace regie::cli {
+namespace regie {
 
 struct TaskInfo {
   std::string name;                  // "node 'conv1' (Op)"
   std::string op, kind, kernel;      // kernel: empty for copies and control flow
+  std::string engine;                // of the target; empty where none has a say, as for copies
   std::vector<std::string> origins;  // framework operators
   bool reference = false;
   uint32_t device = 0, stream = 0;
@@ -48,4 +49,4 @@ struct TimeShares {
 std::vector<std::pair<std::string, TimeShares::Share>> ranked(
     const std::map<std::string, TimeShares::Share>& shares);
 
-}  // namespace regie::cli
+}  // namespace regie

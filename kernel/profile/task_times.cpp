@@ -1,9 +1,9 @@
-#include "cli/task_times.h"
+#include "profile/task_times.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-namespace regie::cli {
+namespace regie {
 
 using Json = nlohmann::json;
 
@@ -21,6 +21,7 @@ Tasks read_tasks(const regie_model* model) {
       info.name = t.at("name");
       info.op = t.at("operator");
       info.kind = t.at("kind");
+      info.engine = t.value("engine", "");
       info.origins = t.at("from").get<std::vector<std::string>>();
       info.device = t.at("device");
       info.stream = t.at("stream");
@@ -66,4 +67,4 @@ std::vector<std::pair<std::string, TimeShares::Share>> ranked(
   return list;
 }
 
-}  // namespace regie::cli
+}  // namespace regie
