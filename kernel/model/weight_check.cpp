@@ -1,6 +1,8 @@
 #include "model/weight_check.h"
 
 #include <algorithm>
+#include <atomic>
+#include <bit>
 #include <system_error>
 
 #include "base/file.h"
@@ -33,8 +35,49 @@ Status check_weights(const UncheckedWeights& weights, const std::string& path) {
   return check_sum(static_cast<uint32_t>(SectionKind::kWeights), actual, weights.checksum, path);
 }
 
-uint64_t checksum_of(const MappedParts& parts) {
-  return hash64(parts, MappedFile::expect, [](HashPiece) {});
+// The parts in pieces, whose checksums are found by as many threads as come to help.
+class WeightCheck::Pieces {
+ public:
+  explicit Pieces(const MappedParts& parts) {
+    for (HashPiece rest : parts)
+      while (!rest.empty()) {
+        pieces_.push_back(rest.first(std::min(rest.size(), kPiece)));
+        rest = rest.subspan(pieces_.back().size());
+      }
+    sums_.resize(pieces_.size());
+  }
+  // Takes pieces until none is left, then waits for those that other threads have taken.
+  uint64_t checksum() {
+    for (size_t i = 0; (i = next_.fetch_add(1, std::memory_order_relaxed)) < pieces_.size();) {
+      MappedFile::expect(pieces_[i]);
+      sums_[i] = little_endian(hash64(pieces_[i].data(), pieces_[i].size()));
+      if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 == pieces_.size()) done_.notify_all();
+    }
+    for (size_t n = 0; (n = done_.load(std::memory_order_acquire)) < pieces_.size();)
+      done_.wait(n, std::memory_order_acquire);
+    return hash64(sums_.data(), sums_.size() * sizeof(uint64_t));
+  }
+
+ private:
+  static constexpr size_t kPiece = size_t{1} << 20;
+  static uint64_t little_endian(uint64_t n) {
+    return std::endian::native == std::endian::little ? n : __builtin_bswap64(n);
+  }
+  MappedParts pieces_;
+  std::vector<uint64_t> sums_;
+  std::atomic<size_t> next_ = 0, done_ = 0;
+};
+
+uint64_t checksum_of(const MappedParts& parts) { return WeightCheck::checksum(parts); }
+
+WeightCheck::WeightCheck() = default;
+WeightCheck::~WeightCheck() = default;
+
+uint64_t WeightCheck::checksum(const MappedParts& parts) { return Pieces(parts).checksum(); }
+
+const Status& WeightCheck::wait() const {
+  if (pieces_) pieces_->checksum();
+  return read_.get();
 }
 
 std::shared_ptr<const WeightCheck> WeightCheck::begin(UncheckedWeights weights,
@@ -48,9 +91,9 @@ std::shared_ptr<const WeightCheck> WeightCheck::begin(UncheckedWeights weights,
   const bool apart = weights.read_checksum != 0 && bytes <= weights.bytes.size();
   if (!apart) bytes = weights.bytes.size();
   const auto all = [weights, path] { return check_weights(weights, path); };
-  const auto read = [weights, path] {
-    return check_sum(static_cast<uint32_t>(SectionKind::kWeights), checksum_of(weights.read),
-                     weights.read_checksum, path);
+  if (apart) check->pieces_ = std::make_shared<Pieces>(weights.read);
+  const auto read = [pieces = check->pieces_, sum = weights.read_checksum, path] {
+    return check_sum(static_cast<uint32_t>(SectionKind::kWeights), pieces->checksum(), sum, path);
   };
   auto begin = [&](std::launch when) {
     check->read_ = (apart ? std::async(when, read) : std::async(when, all)).share();

@@ -28,7 +28,8 @@ struct UncheckedWeights {
 // CORRUPT with the path and both checksums. What runs will read stays in the process's memory when it has
 // been read here; the rest does not.
 Status check_weights(const UncheckedWeights& weights, const std::string& path);
-uint64_t checksum_of(const MappedParts& parts);  // as `read_checksum` is
+// As `read_checksum` is: a checksum of those of pieces, which several threads can find at once.
+uint64_t checksum_of(const MappedParts& parts);
 
 struct Model;
 // The weights that tasks read, that branches and loops give, that outputs are or that inputs have by default,
@@ -42,13 +43,17 @@ class WeightCheck {
   // Begins at once; with little to read, when somebody waits. `owner` keeps the bytes alive.
   static std::shared_ptr<const WeightCheck> begin(UncheckedWeights weights, std::shared_ptr<const void> owner,
                                                   std::string path);
-  // Waits until it is known of what runs read, or of all weights. From any thread.
-  const Status& wait() const { return read_.get(); }
+  ~WeightCheck();
+  static uint64_t checksum(const MappedParts& parts);  // checksum_of
+  // Waits until it is known of what runs read, or of all weights. From any thread, which helps meanwhile.
+  const Status& wait() const;
   const Status& wait_for_all() const { return all_.get(); }
 
  private:
-  WeightCheck() = default;
+  class Pieces;
+  WeightCheck();
   std::shared_ptr<const void> owner_;  // the futures' end, which waits for the thread, comes before it goes
+  std::shared_ptr<Pieces> pieces_;     // NULL: nothing to help with
   std::shared_future<Status> read_, all_;
 };
 

@@ -23,9 +23,9 @@ const Direct* direct() {
 namespace {
 
 constexpr int64_t kMostTaps = 128;
-// Operations of one that is done in some milliseconds: of longer ones generating code is a small part, and
-// the code a little faster. Products of one shape, of which networks have many, share their code.
-constexpr double kMostOfConvolution = 500e6, kMostOfProduct = 30e6;
+// Operations of one that runs about as long as its code takes to generate. Of longer ones that is a small
+// part, and the code a little faster. Products of one shape, of which networks have many, share their code.
+constexpr double kMostOfConvolution = 100e6, kMostOfProduct = 30e6;
 constexpr int64_t kDepthwiseVectors = 16;  // of one piece
 
 int64_t blocks_of(int64_t n, int64_t block) { return (n + block - 1) / block; }
