@@ -64,7 +64,7 @@ regie_status ask(regie_engine* e, const regie_graph* graph, uint32_t node, const
     if (is_lowered(work.op)) {
       try {
         Choice c = choose(*e, work);
-        return say(true, c.op.flops / s.flops_per_ns, "oneDNN " + c.lowered->implementation);
+        return say(true, c.op.flops / s.flops_per_ns, kernel_name(*e, work, c, true));
       } catch (const Failure& f) {
         if (f.code != REGIE_UNSUPPORTED) throw;
         why_not = "not by oneDNN: " + f.message;

@@ -68,6 +68,9 @@ struct Choice {
 };
 // Throws UNSUPPORTED, with the reason.
 Choice choose(regie_engine& e, const Work& work);
+// "own direct convolution", "oneDNN brgconv:avx512_core": whose kernel it is, for explanations. `open`:
+// values that are row-major may be given the format that the kernel likes.
+std::string kernel_name(const regie_engine& e, const Work& work, const Choice& choice, bool open = false);
 
 // Nothing where it cannot take the node; `why` says why then.
 std::optional<regie::sdk::ReferenceKernel> reference_kernel(const regie_engine& e, const Work& work,

@@ -65,9 +65,7 @@ void emit_reference(regie_engine& e, const regie_engine_compile& request, const 
 }
 
 // "own Resize nhwc"
-std::string name_of(std::string_view who, std::string_view what, const Formats& formats) {
-  std::string name(who);
-  name.append(" ").append(what);
+std::string name_of(std::string name, const Formats& formats) {
   if (!formats.all_plain()) name.append(" ").append(format_name(formats.results[0]));
   return name;
 }
@@ -82,11 +80,7 @@ void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work&
   const std::string blob = write_dnnl_blob(
       work.op, work.attrs, c.winograd ? Layout::kWinograd : c.layout, work.operands, work.results,
       work.formats, c.pack ? c.op.weights_operand : REGIE_NONE, c.lowered->weights, winograd);
-  const bool direct = e.settings.convolutions == Convolutions::kAhead && c.pack && !c.winograd &&
-                      suits_direct(c.op, c.lowered->weights, work.formats);
-  const std::string name =
-      direct ? name_of("own", c.op.convolves() ? "direct convolution" : "direct product", work.formats)
-             : name_of("oneDNN", (c.winograd ? c.winograd : c.lowered)->implementation, work.formats);
+  const std::string name = name_of(kernel_name(e, work, c), work.formats);
   regie_kernel k = kernel_of(kDnnlFormat, name, blob);
   uint64_t reorders = 0;
   if (!same_layout(c.op.src, c.lowered->src)) make_reorder(e.dnnl.get(), c.op.src, c.lowered->src, &reorders);
@@ -121,7 +115,7 @@ void emit_dnnl(regie_engine& e, const regie_engine_compile& request, const Work&
 
 void emit_native(const regie_engine_compile& request, const Work& work, uint64_t scratch_bytes) {
   const std::string blob = write_native_blob(work.op, work.attrs, work.formats);
-  const std::string name = name_of("own", work.op, work.formats);
+  const std::string name = name_of("own " + std::string(work.op), work.formats);
   regie_kernel k = kernel_of(kNativeFormat, name, blob);
   k.scratch_bytes = scratch_bytes;
   regie::sdk::check(request.emit(&request, &k));
@@ -145,6 +139,17 @@ void emit_untried(regie_engine& e, const regie_engine_compile& request, const Wo
 }
 
 }  // namespace
+
+std::string kernel_name(const regie_engine& e, const Work& work, const Choice& c, bool open) {
+  Formats formats = work.formats;
+  if (open && formats.all_plain() && c.op.convolves()) {
+    formats.operands[c.op.src_operand] = formats.results[0] = kChannelsLast;
+  }
+  if (e.settings.convolutions == Convolutions::kAhead && c.pack && !c.winograd &&
+      suits_direct(c.op, c.lowered->weights, formats))
+    return c.op.convolves() ? "own direct convolution" : "own direct product";
+  return "oneDNN " + (c.winograd ? c.winograd : c.lowered)->implementation;
+}
 
 regie_status compile(regie_engine* e, const regie_engine_compile* request) {
   return regie::sdk::guard(e->host, [&] {
