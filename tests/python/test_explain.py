@@ -225,6 +225,8 @@ class Profile(unittest.TestCase):
         model = regie.compile(DIGITS)
         with self.assertRaisesRegex(ValueError, "runs are from 1"):
             model.profile({"x": self.x}, runs=0)
+        with self.assertRaises(TypeError):
+            model.profile({"x": self.x}, trace=5)  # no open file
         with self.assertRaisesRegex(KeyError, "input 'x' is missing"):
             model.profile({})
         with self.assertRaisesRegex(TypeError, "x"):

@@ -1,4 +1,5 @@
 // Matrix products and pooling of host_cpu against plain loops, on random shapes and attributes.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -194,6 +195,23 @@ TEST(HostCpu, MatrixProductsEqualPlainLoops) {
 #endif
   EXPECT_GT(in_place, 10);
   EXPECT_LT(by_reference, 40);
+}
+
+// Of alpha 0 one of oneDNN's products leaves the result as it finds it.
+TEST(HostCpu, AProductThatCountsForNothing) {
+  need_reference_kernels();
+  HostCpu cpu;
+  for (const Ints& addend : {Ints{}, Ints{12}}) {
+    ProductCase c;
+    c.op = "Gemm";
+    c.a = {7, 9}, c.b = {9, 12}, c.c = addend, c.y = {7, 12};
+    c.alpha = 0;
+    auto node = product_node(c, 3);
+    EXPECT_THAT(cpu.engine.ask(*node).reason, testing::HasSubstr("alpha is 0"));
+    const Kernel kernel = cpu.engine.compile(*node, 1);
+    EXPECT_EQ(kernel.format, "host_cpu.reference/1");
+    ASSERT_LE(difference(product_by_loops(c, *node), cpu.device.run(kernel, *node, {1, 1})), kTolerance);
+  }
 }
 
 // ---- pooling ----

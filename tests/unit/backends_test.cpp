@@ -142,6 +142,22 @@ TEST(HostCpu, WindowsInThePadding) {
       }
 }
 
+// Of processors with less than AVX2 oneDNN's kernels read an addend as if it were aligned.
+TEST(HostCpu, DepthwiseConvolutionsOfAnyChannelsAdd) {
+  need_reference_kernels();
+  HostCpu cpu;
+  for (const int64_t channels : {5, 8, 31, 33})
+    for (const int64_t window : {1, 3}) {
+      ConvCase c{{1, channels, 7, 6}, {window, window}, {1, 1}, {1, 1}, Ints(4, window / 2)};
+      c.out_channels = c.group = channels;
+      c.residual = true;
+      SCOPED_TRACE(c.describe());
+      auto node = conv_node(c, 7);
+      const Kernel kernel = cpu.engine.compile(*node, 1);
+      ASSERT_LE(difference(conv_by_loops(c, *node), cpu.device.run(kernel, *node, {1, 1})), kTolerance);
+    }
+}
+
 // What oneDNN is not asked for, or has no kernel for, goes to the reference kernel or is refused; never
 // wrong.
 TEST(HostCpu, AnswersByReferenceKernelWhereOneDnnDoesNot) {

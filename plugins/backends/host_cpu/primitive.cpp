@@ -131,6 +131,20 @@ void take_direct(const Operation& op, dnnl_engine_t engine, const_dnnl_op_desc_t
   if (direct && implementation(direct).starts_with("jit:")) *found = std::move(direct);
 }
 
+// oneDNN 2.6's depthwise kernels for processors before AVX2 read what they add to as if it were aligned,
+// which it is not where the channels are no whole blocks.
+void take_unaligned(const Operation& op, dnnl_engine_t engine, const_dnnl_op_desc_t desc,
+                    const PrimitiveAttr& attr, PrimitiveDesc* found) {
+  const std::string name = implementation(*found);
+  if (op.residual_operand == REGIE_NONE || op.dst.dims[1] % 8 == 0 || !name.starts_with("jit_dw") ||
+      name.find("avx2") != name.npos || name.find("avx512") != name.npos)
+    return;
+  *found = first_that(engine, desc, attr,
+                      [](const PrimitiveDesc& d) { return !implementation(d).starts_with("jit_dw"); });
+  if (!*found)
+    throw regie::sdk::Failure(REGIE_UNSUPPORTED, "oneDNN does not add to so many channels on this processor");
+}
+
 // Some kernels of oneDNN 2.6 for bytes in groups of few channels are offered, but fail when they generate
 // their code. Which, only an attempt tells; the library keeps what it made.
 void take_makeable(const Operation& op, dnnl_engine_t engine, const_dnnl_op_desc_t desc,
@@ -223,6 +237,7 @@ Lowered lower(dnnl_engine_t engine, const Operation& op, Layout layout, bool fre
       const bool adds = op.residual_operand != REGIE_NONE;
       out.desc = adds && may_miss(op) ? create_direct(engine, &desc, attr) : create(engine, &desc, attr);
       take_direct(op, engine, &desc, attr, &out.desc);
+      take_unaligned(op, engine, &desc, attr, &out.desc);
       take_makeable(op, engine, &desc, attr, &out.desc);
       break;
     }

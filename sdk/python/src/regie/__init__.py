@@ -106,6 +106,8 @@ class Model:
         """
         if not 1 <= runs <= 10000 or not 0 <= warm_ups <= 10000:
             raise ValueError(f"runs are from 1 to 10000 and warm_ups from 0 to 10000, not {runs} and {warm_ups}")
+        if not isinstance(trace, bool):
+            trace = _os.fspath(trace)  # of anything else a TypeError: a number would be taken for an open file
         summary, text = self._core._profile(inputs, runs, warm_ups, trace is not False)
         profile = Profile(_json.loads(summary), text if trace is not False else None)
         if not isinstance(trace, bool):
