@@ -379,9 +379,13 @@ int64_t choose_pixels(const Plan& p, const Direct& d, int64_t groups) {
       a_pixel * all <= kLittle ? all : std::max<int64_t>(4 * tile, kNear / a_pixel / tile * tile);
   if (p.threads > 1) {
     const int64_t wanted = blocks_of(kFewest * p.threads, p.pictures * groups);
-    pixels = std::min(pixels, std::max<int64_t>(2 * tile, blocks_of(blocks_of(all, wanted), tile) * tile));
+    pixels = std::min(pixels, std::max<int64_t>(2 * tile, blocks_of(all, wanted)));
   }
-  return std::min(pixels, all);
+  // As many for each thread, all alike.
+  int64_t chunks = blocks_of(all, std::min(pixels, all));
+  if (chunks > 1 || p.pictures * groups < kFewest * p.threads)
+    chunks = std::min(blocks_of(chunks, p.threads) * p.threads, blocks_of(all, tile));
+  return blocks_of(all, chunks);
 }
 
 // The plan for any number of threads; null where it is none for these kernels.
@@ -456,7 +460,11 @@ NativePtr direct_convolution(const DnnlBlob& blob, const Operation& op, const Pr
     const Runner runner(*p, *d, l);
     const auto groups = static_cast<int64_t>(p->groups.size());
     const int64_t all = p->height * p->width, chunks = blocks_of(all, p->pixels_at_once);
-    const int64_t cost = p->pixels_at_once * p->taps() * (p->depthwise ? 1 : p->in) * d->lanes / 16;
+    // A step's multiplications, of which registers take some twenty while loops over elements touch one; six
+    // where each is of an input of its own.
+    const int64_t channels = std::min(p->out, p->groups[0].second * d->lanes);
+    const int64_t cost =
+        p->pixels_at_once * p->taps() * channels * (p->depthwise ? 1 : p->in) / (p->depthwise ? 6 : 20);
     parallel(p->threads, p->pictures * chunks * groups, cost, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const auto [vector, vectors] = p->groups[static_cast<size_t>(i % groups)];
