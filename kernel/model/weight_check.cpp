@@ -36,9 +36,9 @@ Status check_weights(const UncheckedWeights& weights, const std::string& path) {
 }
 
 // The parts in pieces, whose checksums are found by as many threads as come to help.
-class WeightCheck::Pieces {
+class WeightPieces {
  public:
-  explicit Pieces(const MappedParts& parts) {
+  explicit WeightPieces(const MappedParts& parts) {
     for (HashPiece rest : parts)
       while (!rest.empty()) {
         pieces_.push_back(rest.first(std::min(rest.size(), kPiece)));
@@ -47,7 +47,7 @@ class WeightCheck::Pieces {
     sums_.resize(pieces_.size());
   }
   // Takes pieces until none is left, then waits for those that other threads have taken.
-  uint64_t checksum() {
+  void find() {
     for (size_t i = 0; (i = next_.fetch_add(1, std::memory_order_relaxed)) < pieces_.size();) {
       MappedFile::expect(pieces_[i]);
       sums_[i] = little_endian(hash64(pieces_[i].data(), pieces_[i].size()));
@@ -55,6 +55,9 @@ class WeightCheck::Pieces {
     }
     for (size_t n = 0; (n = done_.load(std::memory_order_acquire)) < pieces_.size();)
       done_.wait(n, std::memory_order_acquire);
+  }
+  uint64_t checksum() {
+    find();
     return hash64(sums_.data(), sums_.size() * sizeof(uint64_t));
   }
 
@@ -68,15 +71,10 @@ class WeightCheck::Pieces {
   std::atomic<size_t> next_ = 0, done_ = 0;
 };
 
-uint64_t checksum_of(const MappedParts& parts) { return WeightCheck::checksum(parts); }
-
-WeightCheck::WeightCheck() = default;
-WeightCheck::~WeightCheck() = default;
-
-uint64_t WeightCheck::checksum(const MappedParts& parts) { return Pieces(parts).checksum(); }
+uint64_t checksum_of(const MappedParts& parts) { return WeightPieces(parts).checksum(); }
 
 const Status& WeightCheck::wait() const {
-  if (pieces_) pieces_->checksum();
+  if (pieces_) pieces_->find();
   return read_.get();
 }
 
@@ -91,7 +89,7 @@ std::shared_ptr<const WeightCheck> WeightCheck::begin(UncheckedWeights weights,
   const bool apart = weights.read_checksum != 0 && bytes <= weights.bytes.size();
   if (!apart) bytes = weights.bytes.size();
   const auto all = [weights, path] { return check_weights(weights, path); };
-  if (apart) check->pieces_ = std::make_shared<Pieces>(weights.read);
+  if (apart) check->pieces_ = std::make_shared<WeightPieces>(weights.read);
   const auto read = [pieces = check->pieces_, sum = weights.read_checksum, path] {
     return check_sum(static_cast<uint32_t>(SectionKind::kWeights), pieces->checksum(), sum, path);
   };

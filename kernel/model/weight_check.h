@@ -38,22 +38,21 @@ std::vector<uint32_t> weights_read(const Model& model);
 MappedParts read_by_tasks(const Model& model);
 void sort_parts(MappedParts* parts);  // by place, equal ones once
 
+class WeightPieces;
+
 class WeightCheck {
  public:
   // Begins at once; with little to read, when somebody waits. `owner` keeps the bytes alive.
   static std::shared_ptr<const WeightCheck> begin(UncheckedWeights weights, std::shared_ptr<const void> owner,
                                                   std::string path);
-  ~WeightCheck();
-  static uint64_t checksum(const MappedParts& parts);  // checksum_of
   // Waits until it is known of what runs read, or of all weights. From any thread, which helps meanwhile.
   const Status& wait() const;
   const Status& wait_for_all() const { return all_.get(); }
 
  private:
-  class Pieces;
-  WeightCheck();
+  WeightCheck() = default;
   std::shared_ptr<const void> owner_;  // the futures' end, which waits for the thread, comes before it goes
-  std::shared_ptr<Pieces> pieces_;     // NULL: nothing to help with
+  std::shared_ptr<WeightPieces> pieces_;  // NULL: nothing to help with
   std::shared_future<Status> read_, all_;
 };
 

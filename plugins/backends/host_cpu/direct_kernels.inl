@@ -9,16 +9,14 @@
 namespace host_cpu {
 namespace {
 
-constexpr int L = HOST_CPU_LANES;
+#include "vectors.inl"
+
 // Sums, weights and an input fill the registers.
 constexpr int kPixels = 6, kVectors = L == 16 ? 4 : 2;
 constexpr int most_pixels(int vectors) {
   return L == 16 ? (vectors == 4 ? 6 : vectors == 3 ? 8 : 12) : vectors == 2 ? 6 : 10;
 }
-typedef float V __attribute__((vector_size(4 * L), aligned(4), may_alias));
 
-inline V load(const float* p) { return *reinterpret_cast<const V*>(p); }
-inline void store(float* p, V v) { *reinterpret_cast<V*>(p) = v; }
 // The first of a vector's channels, where its last ones are not there.
 #if HOST_CPU_LANES == 16
 typedef __mmask16 Mask;
@@ -44,7 +42,6 @@ inline V ended(const DirectShape& s, V v) {
 }
 
 constexpr float kZeros[16] = {};
-
 
 template <int kP, int kV, class To>
 inline void begin_sums(V (&sums)[kP][kV], const DirectShape& s, const DirectWork& t, To&& to) {

@@ -7,12 +7,10 @@
 namespace host_cpu {
 namespace {
 
-constexpr int L = HOST_CPU_LANES;
-typedef float V __attribute__((vector_size(4 * L), aligned(4), may_alias));
+#include "vectors.inl"
+
 typedef int32_t I __attribute__((vector_size(4 * L), aligned(4), may_alias));
 
-inline V load(const float* p) { return *reinterpret_cast<const V*>(p); }
-inline void store(float* p, V v) { *reinterpret_cast<V*>(p) = v; }
 inline V all(float f) { return V{} + f; }
 inline V load_part(const float* p, int64_t n, float fill) {
   V v = all(fill);
