@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "base/file.h"
 #include "plugins/host.h"
 
 namespace regie {
@@ -18,8 +19,8 @@ Result<std::shared_ptr<PluginHost>> find_host(const std::string& plugin_path);
 // words, for whoever needs the device. The end of the process waits for the thread, and so does a fork.
 Status open_ahead(const std::string& device, const std::string& plugin_path);
 
-// The same for the devices of the model file `path`, for the first one of a process: beside reading it, if
+// The same for the devices of a model file, for the first one of a process: beside reading it, if
 // there is a processor for that. The future waits at its end.
-std::future<void> open_devices_of(const char* path);
+std::future<void> open_devices_of(const MappedFile& file);
 
 }  // namespace regie

@@ -151,15 +151,13 @@ Status open_ahead(const std::string& device, const std::string& plugin_path) {
   });
 }
 
-std::future<void> open_devices_of(const char* path) {
+std::future<void> open_devices_of(const MappedFile& file) {
   if (std::thread::hardware_concurrency() < 2) return {};
   {
     std::lock_guard lock(Hosts::all().mutex);
     if (Hosts::all().by_path.count(host_key(""))) return {};
   }
-  const Result<MappedFile> file = MappedFile::open(path);
-  if (!file.ok()) return {};
-  std::vector<std::string> names = device_plugins(file->bytes());
+  std::vector<std::string> names = device_plugins(file.bytes());
   if (names.empty()) return {};
   try {
     // What it throws stays in the future: whoever needs them tries again.

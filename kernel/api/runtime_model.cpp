@@ -167,16 +167,17 @@ regie_status regie_model_load(const char* path, regie_model** model) {
     if (!path || !model)
       return invalid_input("regie_model_load: a path and a place for the model are needed");
     *model = nullptr;
-    const std::future<void> opening = regie::open_devices_of(path);
+    REGIE_ASSIGN(const regie::MappedFile file, regie::MappedFile::open(path));
+    const std::future<void> opening = regie::open_devices_of(file);
     REGIE_ASSIGN(std::shared_ptr<const regie::PlanSet> set,
-                 regie::load_plan_set(path, regie::WeightChecking::kInBackground));
+                 regie::load_plan_set(file, path, regie::WeightChecking::kInBackground));
     if (set) {
       *model = new regie_model(std::move(set));
       (*model)->source = path;
       return {};
     }
     REGIE_ASSIGN(std::shared_ptr<const regie::Model> loaded,
-                 regie::load_model(path, regie::WeightChecking::kInBackground));
+                 regie::load_model(file, path, regie::WeightChecking::kInBackground));
     *model = new regie_model(std::move(loaded));
     (*model)->source = path;
     return {};

@@ -102,19 +102,20 @@ const char* regie_model::report() const try {
   std::call_once(report_once_, [&] {
     // The ledger may be large and, from a file, deep: it is checked, but neither taken apart nor printed
     // again.
-    const std::string& ledger = compile_report.empty() ? model->ledger_json : compile_report;
+    const std::string_view ledger =
+        compile_report.empty() ? std::string_view(model->ledger_json) : compile_report;
     std::string own = to_text(figures(*this));
     if (set)
       own += ",\n\"shapes\": " + (shapes_report.empty() ? to_text(regie::plans_json(*set)) : shapes_report);
     if (!cache_report.empty()) own += ",\n\"cache\": " + cache_report;
     if (compile_ms) own += ",\n\"compile_ms\": " + to_text(*compile_ms);
     const size_t open = ledger.find_first_not_of(" \t\r\n"), close = ledger.find_last_not_of(" \t\r\n");
-    const bool object = open != std::string::npos && ledger[open] == '{' && Json::accept(ledger);
+    const bool object = open != std::string_view::npos && ledger[open] == '{' && Json::accept(ledger);
     if (!object) {
       report_ = "{\n\"model\": " + own + "\n}\n";
       return;
     }
-    const std::string inner = ledger.substr(open + 1, close - open - 1);
+    const std::string inner(ledger.substr(open + 1, close - open - 1));
     const bool empty = inner.find_first_not_of(" \t\r\n") == std::string::npos;
     report_ = "{\n\"model\": " + own + (empty ? "" : ",") + inner + "}\n";
   });

@@ -35,6 +35,7 @@ regie_status regie_session_create(const regie_model* model, const regie_option* 
     if (model->set) {
       REGIE_ASSIGN(made->plans, regie::PlanSession::create(model->set, std::move(host), to));
     } else {
+      to.arenas_ahead = true;
       REGIE_ASSIGN(made->session, regie::Session::create(model->model, std::move(host), to));
     }
     const char* variable = std::getenv("REGIE_SHAPE_LOG");

@@ -1,17 +1,21 @@
 #include "base/hash.h"
 
 #include <xxhash.h>
-// The widest loops that the processor has, where the library was built with them: they double the speed.
-#if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
-#include <xxh_x86dispatch.h>
-#endif
 
 #include <algorithm>
 #include <new>
 
+#include "base/hash_avx2.h"
+
 namespace regie {
 
-uint64_t hash64(const void* data, size_t size) { return XXH3_64bits(data, size); }
+uint64_t hash64(const void* data, size_t size) {
+#if defined(__x86_64__)
+  static const bool wide = __builtin_cpu_supports("avx2");
+  if (wide) return hash64_avx2(data, size);
+#endif
+  return XXH3_64bits(data, size);
+}
 
 uint64_t hash64(std::span<const HashPiece> parts, const std::function<void(HashPiece)>& next,
                 const std::function<void(HashPiece)>& done) {

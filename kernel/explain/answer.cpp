@@ -9,7 +9,7 @@ namespace regie {
 using Json = nlohmann::ordered_json;
 
 Result<Compilation> look_back(std::string path, std::shared_ptr<const Model> model,
-                              const std::string& portable) {
+                              std::string_view portable) {
   Compilation c;
   c.path = std::move(path);
   c.model = std::move(model);

@@ -25,7 +25,7 @@ struct Compilation {
 // `path`: what messages and answers call the model; `portable`: its graph as it was imported, which of a
 // model with several plans is that of the set. CORRUPT if the ledger is no such thing.
 Result<Compilation> look_back(std::string path, std::shared_ptr<const Model> model,
-                              const std::string& portable);
+                              std::string_view portable);
 
 // The plan that is called so ("x.0=4"), the one of the greatest sizes if none is named; INVALID_INPUT with
 // all names.

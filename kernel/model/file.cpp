@@ -51,7 +51,7 @@ Status save_model(const Model& model, const std::string& path, Sync sync) {
 
 namespace {
 
-Result<std::shared_ptr<Model>> load(std::span<const std::byte> file, std::shared_ptr<const void> owner,
+Result<std::shared_ptr<Model>> load(std::span<const std::byte> file, const std::shared_ptr<const void>& owner,
                                     const std::string& path, UncheckedWeights* weights) {
   REGIE_ASSIGN(const std::vector<Section> sections, read_sections(file, path, weights));
   const Section* found[6] = {};
@@ -72,7 +72,7 @@ Result<std::shared_ptr<Model>> load(std::span<const std::byte> file, std::shared
     return s ? s->bytes : std::span<const std::byte>();
   };
   auto text = [&](SectionKind kind) {
-    return std::string(reinterpret_cast<const char*>(bytes(kind).data()), bytes(kind).size());
+    return ModelText({reinterpret_cast<const char*>(bytes(kind).data()), bytes(kind).size()}, owner);
   };
   for (SectionKind kind : {SectionKind::kModel, SectionKind::kKernels, SectionKind::kWeights})
     if (!found[static_cast<size_t>(kind)])
@@ -86,8 +86,9 @@ Result<std::shared_ptr<Model>> load(std::span<const std::byte> file, std::shared
     model->portable_graph = text(SectionKind::kGraph);
     model->ledger_json = text(SectionKind::kLedger);
     model->weight_bytes = bytes(SectionKind::kWeights);
-    model->weight_owner = std::move(owner);
+    model->weight_owner = owner;
     status = check_model_as(*model, REGIE_CORRUPT);
+    model->checked = status.ok();
   }
   if (!status.ok()) {
     status.set_where(path);
@@ -137,6 +138,11 @@ void sort_parts(MappedParts* parts) {
 
 Result<std::shared_ptr<const Model>> load_model(const std::string& path, WeightChecking weights) {
   REGIE_ASSIGN(const MappedFile file, MappedFile::open(path));
+  return load_model(file, path, weights);
+}
+
+Result<std::shared_ptr<const Model>> load_model(const MappedFile& file, const std::string& path,
+                                                WeightChecking weights) {
   UncheckedWeights unchecked;
   REGIE_ASSIGN(std::shared_ptr<Model> model, load(file.bytes(), file.owner(), path, &unchecked));
   if (weights == WeightChecking::kInBackground) {
@@ -150,8 +156,9 @@ Result<std::shared_ptr<const Model>> load_model(const std::string& path, WeightC
 }
 
 Result<std::shared_ptr<const Model>> load_model(std::span<const std::byte> file,
-                                                std::shared_ptr<const void> owner, const std::string& path) {
-  REGIE_ASSIGN(std::shared_ptr<Model> model, load(file, std::move(owner), path, nullptr));
+                                                const std::shared_ptr<const void>& owner,
+                                                const std::string& path) {
+  REGIE_ASSIGN(std::shared_ptr<Model> model, load(file, owner, path, nullptr));
   return std::shared_ptr<const Model>(std::move(model));
 }
 

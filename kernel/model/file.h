@@ -25,9 +25,13 @@ Status save_model(const Model& model, const std::string& path, Sync sync = Sync:
 enum class WeightChecking : uint8_t { kAtOnce, kInBackground };
 Result<std::shared_ptr<const Model>> load_model(const std::string& path,
                                                 WeightChecking weights = WeightChecking::kAtOnce);
+// The same of a file that is mapped already.
+Result<std::shared_ptr<const Model>> load_model(const MappedFile& file, const std::string& path,
+                                                WeightChecking weights = WeightChecking::kAtOnce);
 // The same from bytes that `owner` keeps alive; `name` for messages.
 Result<std::shared_ptr<const Model>> load_model(std::span<const std::byte> bytes,
-                                                std::shared_ptr<const void> owner, const std::string& name);
+                                                const std::shared_ptr<const void>& owner,
+                                                const std::string& name);
 bool looks_like_model_file(std::span<const std::byte> head);
 // The plug-ins of the devices that a model file names, by a quick look: those that can be read if it is
 // damaged.

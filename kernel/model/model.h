@@ -25,6 +25,31 @@ namespace regie {
 
 class WeightCheck;
 
+// Text that a run does not look at, such as the ledger: its own, or where a mapped file has it.
+class ModelText {
+ public:
+  ModelText() = default;
+  ModelText(const char* own) : ModelText(std::string(own)) {}
+  ModelText(std::string own) {
+    auto kept = std::make_shared<const std::string>(std::move(own));
+    view_ = *kept;
+    owner_ = std::move(kept);
+  }
+  // `owner` keeps the bytes alive.
+  ModelText(std::string_view text, std::shared_ptr<const void> owner)
+      : view_(text), owner_(std::move(owner)) {}
+  operator std::string_view() const { return view_; }
+  const char* begin() const { return view_.data(); }
+  const char* end() const { return view_.data() + view_.size(); }
+  size_t size() const { return view_.size(); }
+  const char* data() const { return view_.data(); }
+  bool operator==(const ModelText& o) const { return view_ == o.view_; }
+
+ private:
+  std::string_view view_;
+  std::shared_ptr<const void> owner_;
+};
+
 // A size or dimension: >= 0 constant, < 0: -(index + 1) into Model::expressions.
 using ModelDim = int64_t;
 
@@ -213,9 +238,10 @@ struct Model {
   std::shared_ptr<const WeightCheck> weight_check;  // NULL: the bytes are known to be right
   uint64_t read_checksum = 0;  // that the file has of what tasks read (weight_check.h); 0: none
 
-  std::string portable_graph;                          // .rg text after import; constants as digests
+  ModelText portable_graph;                            // .rg text after import; constants as digests
   std::map<std::string, uint32_t> portable_constants;  // digest -> weight
-  std::string ledger_json;
+  ModelText ledger_json;
+  bool checked = false;  // by check_model, as it is now
 };
 
 inline size_t Model::seen_outputs() const {

@@ -48,6 +48,9 @@ Status save_plan_set(const PlanSet& set, const std::string& path);
 // NULL if the file is that of a single plan: load_model reads it. Otherwise as load_model.
 Result<std::shared_ptr<const PlanSet>> load_plan_set(const std::string& path,
                                                      WeightChecking weights = WeightChecking::kAtOnce);
+// The same of a file that is mapped already.
+Result<std::shared_ptr<const PlanSet>> load_plan_set(const MappedFile& file, const std::string& path,
+                                                     WeightChecking weights = WeightChecking::kAtOnce);
 // That of load_model; of a set of plans, its ports, which hold the portable graph.
 Result<std::shared_ptr<const Model>> load_portable(const std::string& path);
 

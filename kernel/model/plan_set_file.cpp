@@ -53,7 +53,7 @@ Status put_plan(const Model& from, Weights* weights, std::string* kernels, wire:
   to->set_model(wire.model);
   to->set_kernels_offset(kernels->size());
   to->set_kernels_size(wire.kernels.size());
-  to->set_ledger(from.ledger_json);
+  to->set_ledger(from.ledger_json.data(), from.ledger_json.size());
   *kernels += wire.kernels;
   return {};
 }
@@ -75,9 +75,6 @@ struct Loaded {
     const auto it = sections.find(static_cast<uint32_t>(kind));
     return it == sections.end() ? std::span<const std::byte>() : it->second;
   }
-  std::string text(SectionKind kind) const {
-    return std::string(reinterpret_cast<const char*>(of(kind).data()), of(kind).size());
-  }
 };
 
 Result<std::shared_ptr<Model>> get_plan(const wire::PlanProto& from, const Loaded& file,
@@ -92,6 +89,7 @@ Result<std::shared_ptr<Model>> get_plan(const wire::PlanProto& from, const Loade
   model->weight_bytes = file.of(SectionKind::kWeights);
   model->weight_owner = owner;
   REGIE_TRY(check_model_as(*model, REGIE_CORRUPT));
+  model->checked = true;
   return model;
 }
 
@@ -113,7 +111,8 @@ Result<Parts> read_set(const Loaded& file, const std::shared_ptr<const void>& ow
   set.spec = std::move(spec).value();
   auto ports = std::make_shared<Model>();
   REGIE_TRY(from_wire(file.of(SectionKind::kModel), {}, ports.get()));
-  ports->portable_graph = file.text(SectionKind::kGraph);
+  const std::span<const std::byte> graph = file.of(SectionKind::kGraph);
+  ports->portable_graph = {{reinterpret_cast<const char*>(graph.data()), graph.size()}, owner};
   ports->weight_bytes = file.of(SectionKind::kWeights);
   ports->weight_owner = owner;
   set.ports = std::move(ports);
@@ -164,7 +163,7 @@ Status save_plan_set(const PlanSet& set, const std::string& path) {
     return Status::error(REGIE_LIMIT, "the tasks of all plans take more than 2 GiB; list fewer sizes",
                          "--shapes");
   const std::string plans = p.SerializeAsString();
-  auto section = [](SectionKind kind, uint32_t flags, const std::string& bytes) {
+  auto section = [](SectionKind kind, uint32_t flags, std::string_view bytes) {
     return Section{static_cast<uint32_t>(kind), flags, std::as_bytes(std::span(bytes))};
   };
   const Section sections[] = {
@@ -179,6 +178,11 @@ Status save_plan_set(const PlanSet& set, const std::string& path) {
 
 Result<std::shared_ptr<const PlanSet>> load_plan_set(const std::string& path, WeightChecking weights) {
   REGIE_ASSIGN(const MappedFile file, MappedFile::open(path));
+  return load_plan_set(file, path, weights);
+}
+
+Result<std::shared_ptr<const PlanSet>> load_plan_set(const MappedFile& file, const std::string& path,
+                                                     WeightChecking weights) {
   if (!names_section(file.bytes(), SectionKind::kPlans)) return std::shared_ptr<const PlanSet>();
   UncheckedWeights unchecked;
   REGIE_ASSIGN(const std::vector<Section> sections, read_sections(file.bytes(), path, &unchecked));
@@ -207,8 +211,9 @@ Result<std::shared_ptr<const PlanSet>> load_plan_set(const std::string& path, We
 }
 
 Result<std::shared_ptr<const Model>> load_portable(const std::string& path) {
-  REGIE_ASSIGN(const std::shared_ptr<const PlanSet> set, load_plan_set(path));
-  return set ? set->ports : load_model(path);
+  REGIE_ASSIGN(const MappedFile file, MappedFile::open(path));
+  REGIE_ASSIGN(const std::shared_ptr<const PlanSet> set, load_plan_set(file, path));
+  return set ? set->ports : load_model(file, path);
 }
 
 }  // namespace regie

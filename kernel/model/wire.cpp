@@ -102,7 +102,10 @@ void put(wire::TaskProto* to, const ModelTask& from) {
   }
 }
 
-Status get(const wire::TaskProto& from, ModelTask* to) {
+// Fields of a message that nobody else reads.
+std::string take(std::string* from) { return std::move(*from); }
+
+Status get(wire::TaskProto& from, ModelTask* to) {
   const bool known = (from.kind() >= 1 && from.kind() <= static_cast<uint32_t>(TaskKind::kLoop)) ||
                      from.kind() == static_cast<uint32_t>(TaskKind::kDefine);
   if (!known) return corrupt("a task has the unknown kind " + std::to_string(from.kind()));
@@ -122,13 +125,13 @@ Status get(const wire::TaskProto& from, ModelTask* to) {
     REGIE_TRY(get_args(list.args(), &to->program_results.back()));
   }
   REGIE_TRY(get_args(from.program_arguments(), &to->program_arguments));
-  to->name = from.name();
+  to->name = take(from.mutable_name());
   to->origins = get_strings(from.origins());
   to->step = from.step();
   to->op = from.op();
   to->engine = from.engine();
   to->predicted_ns = from.predicted_ns();
-  to->shape_op = from.shape_op();
+  to->shape_op = take(from.mutable_shape_op());
   for (const auto& d : from.defines()) to->defines.push_back({d.symbol(), d.result(), d.axis()});
   return {};
 }
@@ -178,7 +181,7 @@ void put_structure(wire::ModelProto* to, const Model& m) {
   put_list(m.placement_order, to->mutable_placement_order());
 }
 
-Status get_structure(const wire::ModelProto& from, Model* m) {
+Status get_structure(wire::ModelProto& from, Model* m) {
   for (const auto& p : from.symbols())
     m->symbols.push_back({p.name(), p.lower(), p.upper(), p.input(), p.axis(), p.reference()});
   for (const auto& p : from.expressions()) m->expressions.push_back({{p.words().begin(), p.words().end()}});
@@ -190,11 +193,12 @@ Status get_structure(const wire::ModelProto& from, Model* m) {
   for (const auto& p : from.devices()) m->devices.push_back({p.name(), p.plugin(), get_pairs(p.params())});
   for (const auto& p : from.spaces())
     m->spaces.push_back({p.name(), p.device(), p.device_space(), p.arena_bytes(), p.lower_bound()});
-  for (const auto& p : from.buffers()) {
+  m->buffers.reserve(static_cast<size_t>(from.buffers_size()));
+  for (auto& p : *from.mutable_buffers()) {
     if (p.kind() > static_cast<uint32_t>(BufferKind::kScratch))
       return corrupt("a buffer has the unknown kind " + std::to_string(p.kind()));
     ModelBuffer b;
-    b.name = p.name();
+    b.name = take(p.mutable_name());
     b.kind = static_cast<BufferKind>(p.kind());
     b.space = p.space();
     b.alignment = p.alignment();
@@ -232,6 +236,7 @@ void put_kernels(wire::ModelProto* to, const Model& m, std::string* blobs) {
 Status get_kernels(const wire::ModelProto& from, std::span<const std::byte> blobs, Model* m) {
   // Equal blobs are stored once; a hostile file must not make them grow without limit.
   uint64_t total = 0;
+  m->kernels.reserve(static_cast<size_t>(from.kernels_size()));
   for (const auto& p : from.kernels()) {
     if (p.blob_offset() > blobs.size() || p.blob_size() > blobs.size() - p.blob_offset())
       return corrupt("kernel '" + p.name() + "' lies outside of section 'kernels'");
@@ -304,7 +309,11 @@ Result<WireModel> to_wire(const Model& m, uint64_t read_checksum) {
 }
 
 Status from_wire(std::span<const std::byte> bytes, std::span<const std::byte> kernels, Model* m) {
-  wire::ModelProto p;
+  google::protobuf::ArenaOptions blocks;  // few and large
+  blocks.start_block_size = 64 << 10;
+  blocks.max_block_size = 1 << 20;
+  google::protobuf::Arena arena(blocks);
+  wire::ModelProto& p = *google::protobuf::Arena::CreateMessage<wire::ModelProto>(&arena);
   if (bytes.size() > INT_MAX || !p.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return corrupt("section 'model' cannot be read");
   m->name = p.name();
@@ -315,14 +324,16 @@ Status from_wire(std::span<const std::byte> bytes, std::span<const std::byte> ke
   m->plugins = get_strings(p.plugins());
   m->options = get_pairs(p.options());
   REGIE_TRY(get_structure(p, m));
-  for (const auto& w : p.weights()) m->weights.push_back({w.offset(), w.size(), w.layout(), w.digest()});
+  m->weights.reserve(static_cast<size_t>(p.weights_size()));
+  for (auto& w : *p.mutable_weights())
+    m->weights.push_back({w.offset(), w.size(), take(w.mutable_layout()), take(w.mutable_digest())});
   m->read_checksum = p.read_checksum();
   REGIE_TRY(get_kernels(p, kernels, m));
-  for (const auto& program : p.programs()) {
+  for (auto& program : *p.mutable_programs()) {
     m->programs.emplace_back();
     m->programs.back().tasks.resize(static_cast<size_t>(program.tasks_size()));
     for (int t = 0; t < program.tasks_size(); ++t)
-      REGIE_TRY(get(program.tasks(t), &m->programs.back().tasks[static_cast<size_t>(t)]));
+      REGIE_TRY(get(*program.mutable_tasks(t), &m->programs.back().tasks[static_cast<size_t>(t)]));
   }
   for (const auto& port : p.inputs()) {
     m->inputs.push_back({port.name(), port.type()});

@@ -154,6 +154,7 @@ Result<Compiled> compile_in(CompileState& state, const Pipeline& pipeline, const
   REGIE_ASSIGN(std::shared_ptr<Model> model, emit_model(state, pipeline));
   if (options.verify) {
     REGIE_TRY(of_user(check_model(*model), state).while_doing("checking the model that was made"));
+    model->checked = true;
     REGIE_TRY(of_user(check_plan(*model), state).while_doing("checking the plan that was made"));
   }
   state.ledger.total_milliseconds =

@@ -198,6 +198,23 @@ void note_changes(const Model& model, const Device& device, const ModelDevice& n
   }
 }
 
+// What fails here fails again, with its words, when a run needs it.
+void make_arenas_ahead(SessionCore* core) {
+  const Model& model = *core->model;
+  if (!model.symbols.empty()) return;
+  std::vector<std::span<std::byte>> to_touch;
+  core->first_arenas.resize(model.spaces.size());
+  for (uint32_t s = 0; s < model.spaces.size(); ++s) {
+    if (!core->is_host_space(s)) continue;
+    const ModelSpace& space = model.spaces[s];
+    auto made = DeviceMemory::allocate(*core->devices[space.device], space.device_space, space.arena_bytes);
+    if (!made.ok() || made->bytes() == 0) continue;
+    to_touch.emplace_back(made->data(), made->bytes());
+    core->first_arenas[s] = std::move(made).value();
+  }
+  if (!to_touch.empty()) core->first_touch = std::make_unique<FirstTouch>(std::move(to_touch));
+}
+
 }  // namespace
 
 uint64_t SessionCore::timeout_ns(const Device& device) const {
@@ -216,7 +233,7 @@ Result<std::shared_ptr<SessionCore>> make_core(std::shared_ptr<const Model> mode
                                                std::shared_ptr<PluginHost> plugins,
                                                const SessionOptions& options) {
   if (!model || !plugins) return internal_error("a session needs a model and a plug-in host");
-  REGIE_TRY(check_model(*model));
+  if (!model->checked) REGIE_TRY(check_model(*model));
   auto core = std::make_shared<SessionCore>(std::move(model));
   core->plugins = std::move(plugins);
   core->options = options;
@@ -229,6 +246,7 @@ Result<std::shared_ptr<SessionCore>> make_core(std::shared_ptr<const Model> mode
     core->devices.push_back(std::move(device));
   }
   REGIE_TRY(check_device_indices(*core->model, core->devices));
+  if (options.arenas_ahead) make_arenas_ahead(core.get());
   REGIE_TRY(find_streams(core.get()));
   REGIE_TRY(find_shape_functions(core.get()));
   REGIE_TRY(load_kernels(core.get()));

@@ -16,6 +16,7 @@
 #include "model/layout.h"
 #include "model/shape_op.h"
 #include "runtime/device.h"
+#include "runtime/first_touch.h"
 #include "runtime/preparation.h"
 #include "runtime/session.h"
 
@@ -78,12 +79,19 @@ struct SessionCore {
   std::vector<DeviceWeights> weights;          // by device
   std::vector<std::vector<uint32_t>> streams;  // by device: the stream numbers in use, ascending; never empty
   std::mutex prepare_mutex;                    // one preparation at a time
+  // SessionOptions::arenas_ahead: of the context that comes first; under `pool_mutex`.
+  std::vector<DeviceMemory> first_arenas;  // by space, or empty
+  std::unique_ptr<FirstTouch> first_touch;
   std::mutex pool_mutex;
   std::vector<std::unique_ptr<Context>> pool;
   std::atomic<uint64_t> shapes_prepared{0}, late_prepared{0};  // by all contexts
 
   const void* host_weight(uint32_t weight) const {
     return model->weight_bytes.data() + model->weights[weight].offset;
+  }
+  // The host's own: its pages are there when they are touched.
+  bool is_host_space(uint32_t space) const {
+    return model->spaces[space].device == host_device() && host_visible(space);
   }
   uint32_t host_device() const { return model->spaces[0].device; }
   bool host_visible(uint32_t space) const {

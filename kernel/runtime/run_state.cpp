@@ -20,6 +20,11 @@ Result<std::unique_ptr<RunState>> RunState::make(SessionCore* core) {
       s->streams_.push_back(std::move(stream));
     }
   REGIE_TRY(s->renew_streams());
+  {
+    std::lock_guard lock(core->pool_mutex);
+    s->arenas_ = std::exchange(core->first_arenas, {});
+    s->touching_ = std::move(core->first_touch);
+  }
   s->arenas_.resize(m.spaces.size());
   s->output_memory_.resize(m.outputs.size());
   s->output_addresses_.resize(m.outputs.size());
@@ -57,10 +62,12 @@ Status RunState::renew_streams() {
 }
 
 Status RunState::fit_arenas(const ShapePlan& plan) {
+  std::vector<std::span<std::byte>> to_touch;
   for (size_t s = 0; s < arenas_.size(); ++s) {
     if (arenas_[s].bytes() >= plan.space_bytes[s]) continue;
     const ModelSpace& space = core_->model->spaces[s];
     ++generation_;
+    touching_.reset();
     arenas_[s].reset();
     Result<DeviceMemory> memory =
         DeviceMemory::allocate(*core_->devices[space.device], space.device_space, plan.space_bytes[s]);
@@ -69,7 +76,12 @@ Status RunState::fit_arenas(const ShapePlan& plan) {
                                                     std::to_string(plan.space_bytes[s]) +
                                                     " bytes in memory space '" + space.name + "'");
     arenas_[s] = std::move(memory).value();
+    if (core_->is_host_space(static_cast<uint32_t>(s)))
+      to_touch.emplace_back(arenas_[s].data(), arenas_[s].bytes());
   }
+  if (!to_touch.empty()) touching_ = std::make_unique<FirstTouch>(std::move(to_touch));
+  // As for weights: beside launches that leave a processor, before others.
+  if (touching_ && !plan.preparation) touching_->finish();
   return {};
 }
 
@@ -145,6 +157,7 @@ Status RunState::run_trusting(std::span<const regie_tensor> inputs, std::span<re
   for (size_t o = 0; o < outputs.size(); ++o) bound->bind_output(o, output_addresses_[o]);
   ++statistics_.runs;
   Status ran = execute(*bound);
+  touching_.reset();
   if (bound->useless) {
     last_ = nullptr;
     std::erase_if(bounds_, [&](const auto& b) { return b.get() == bound; });

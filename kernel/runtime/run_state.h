@@ -111,6 +111,7 @@ class RunState {
   size_t seen_outputs_ = 0;
   std::vector<regie_tensor> all_outputs_;  // where callers see less than the model has
   std::vector<DeviceMemory> arenas_;       // by space
+  std::unique_ptr<FirstTouch> touching_;   // of new ones
   uint64_t generation_ = 1;
   std::unique_ptr<LatePool> pool_;
   std::vector<int64_t> late_key_;

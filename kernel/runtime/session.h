@@ -32,6 +32,9 @@ struct SessionOptions {
   // Threads that make kernels ready while the first run with a shape is on its way; nullopt: the processors
   // that its launches leave idle, and where there is none, all kernels are ready before it begins.
   std::optional<uint32_t> preparing_threads;
+  // The arenas of the first context are made with the session, where their sizes are known then, and the
+  // host's is touched meanwhile (first_touch.h): for who runs it next.
+  bool arenas_ahead = false;
   std::vector<DeviceSetting> device_settings;
 };
 

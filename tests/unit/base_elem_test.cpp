@@ -1,6 +1,7 @@
 #include "base/elem.h"
 
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
 #include <new>
 #include <set>
@@ -154,6 +155,20 @@ TEST(BaseHash, AgreesWithXxh3AndSeparatesFields) {
   first.text("a").text("bc");
   second.text("ab").text("c");
   EXPECT_NE(first.hex(), second.hex());
+}
+
+// libxxhash's own loops are the expectation; ours ask for memory ahead, in blocks.
+TEST(BaseHash, OfManyBytesIsTheLibrarys) {
+  std::vector<unsigned char> bytes((size_t{1} << 20) + 9000);
+  uint32_t state = 7;
+  for (unsigned char& b : bytes)
+    b = static_cast<unsigned char>((state = state * 1664525u + 1013904223u) >> 24);
+  for (const size_t size : {size_t{1}, size_t{240}, size_t{241}, size_t{4096}, size_t{8191}, size_t{8192},
+                            size_t{8193}, size_t{12288}, size_t{12289}, size_t{65536}, size_t{1} << 20,
+                            (size_t{1} << 20) + 1, bytes.size() - 3})
+    for (const size_t at : {size_t{0}, size_t{1}, size_t{3}})
+      EXPECT_EQ(hash64(bytes.data() + at, size), XXH3_64bits(bytes.data() + at, size))
+          << size << " from " << at;
 }
 
 TEST(BaseLog, LevelsDecideWhatIsShown) {

@@ -11,10 +11,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <string_view>
 
 namespace host_cpu {
@@ -173,13 +175,27 @@ Bound bound_part(const link_map& library) {
   return found;
 }
 
-bool set(const Bound& bound, void** slot, void* function) {
-  const auto size = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE)), at = reinterpret_cast<uintptr_t>(slot);
-  void* page = reinterpret_cast<void*>(at / size * size);
-  if (::mprotect(page, size, PROT_READ | PROT_WRITE) != 0) return false;
-  __atomic_store_n(slot, function, __ATOMIC_RELEASE);
-  if (at >= bound.begin && at < bound.end) ::mprotect(page, size, PROT_READ);
-  return true;
+struct Lead {
+  void** slot;
+  void* function;
+};
+
+// In this order, with two changes of protection for all of them: each stops every thread of the process.
+void set(const Bound& bound, std::initializer_list<Lead> leads) {
+  const auto size = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  uintptr_t begin = UINTPTR_MAX, end = 0;
+  for (const Lead& lead : leads) {
+    const auto at = reinterpret_cast<uintptr_t>(lead.slot);
+    begin = std::min(begin, at / size * size);
+    end = std::max(end, at / size * size + size);
+  }
+  void* pages = reinterpret_cast<void*>(begin);
+  // All within the part that is bound, or none: what lies between has another protection otherwise.
+  const bool within = begin >= bound.begin / size * size && end <= bound.end / size * size;
+  if (!within && end - begin != size) return;
+  if (::mprotect(pages, end - begin, PROT_READ | PROT_WRITE) != 0) return;
+  for (const Lead& lead : leads) __atomic_store_n(lead.slot, lead.function, __ATOMIC_RELEASE);
+  if (within) ::mprotect(pages, end - begin, PROT_READ);
 }
 
 // Only in a shared library of oneDNN's own: in a binary that it is linked into, the table is everybody's.
@@ -220,9 +236,9 @@ void lead_here() {
   next_unmap = reinterpret_cast<Unmap>(*unmap);
   const Bound bound = bound_part(*library);
   // Mapping last: until then nothing lies in the pool, and the others pass everything on.
-  if (set(bound, unmap, reinterpret_cast<void*>(&pooled_unmap)) &&
-      set(bound, protect, reinterpret_cast<void*>(&pooled_protect)))
-    static_cast<void>(set(bound, map, reinterpret_cast<void*>(&pooled_map)));
+  set(bound, {{unmap, reinterpret_cast<void*>(&pooled_unmap)},
+              {protect, reinterpret_cast<void*>(&pooled_protect)},
+              {map, reinterpret_cast<void*>(&pooled_map)}});
 }
 
 }  // namespace

@@ -141,33 +141,15 @@ void destroy(regie_device* device) {
 }
 const regie_device_description* describe_device(regie_device* device) { return &device->description; }
 
-// The whole small pages of `bytes` from p on, all at once rather than by a fault each when a first run comes
-// to them: half a microsecond and more, several in a virtual machine. A run uses all of its arena.
-void touch([[maybe_unused]] char* p, [[maybe_unused]] uint64_t bytes) {
-#ifdef MADV_POPULATE_WRITE
-  constexpr uintptr_t kPage = 4096;
-  const auto at = reinterpret_cast<uintptr_t>(p);
-  const uintptr_t begin = (at + kPage - 1) / kPage * kPage, end = (at + bytes) / kPage * kPage;
-  if (begin < end)
-    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE);  // advice, as below
-#endif
-}
-
 // Large ones lie on large pages where the system has them: there are fewer faults, and later runs miss fewer
 // translations.
 Bytes make_arena(uint64_t bytes) {
   constexpr uint64_t kLarge = uint64_t{2} << 20;
-  if (bytes < 2 * kLarge) {
-    Bytes arena = make_bytes(bytes);
-    touch(static_cast<char*>(arena.get()), bytes);
-    return arena;
-  }
+  if (bytes < 2 * kLarge) return make_bytes(bytes);
   void* p = nullptr;
   // Not aligned_alloc, which would have the size rounded up to large pages, too.
   if (::posix_memalign(&p, kLarge, bytes) != 0) return Bytes();
-  const uint64_t on_large = bytes / kLarge * kLarge;
-  ::madvise(p, on_large, MADV_HUGEPAGE);  // advice: nothing is lost if it is not taken
-  touch(static_cast<char*>(p) + on_large, bytes - on_large);
+  ::madvise(p, bytes / kLarge * kLarge, MADV_HUGEPAGE);  // advice: nothing is lost if it is not taken
   return Bytes(p);
 }
 

@@ -110,7 +110,8 @@ REGIE_API regie_status regie_model_explain(const regie_model* model, const regie
 
 /* Options: threads, timeout-ms, plugin-path, device-set ("npu.mode=sink", may be repeated: a parameter of one
  * of the model's devices instead of what its target says), shape-log (a file that gets a line of JSON for
- * each run: the dimensions of its inputs; else the variable REGIE_SHAPE_LOG names it). */
+ * each run: the dimensions of its inputs; else the variable REGIE_SHAPE_LOG names it). With fixed dimensions
+ * the arena of the first context is made here, in memory that the process then has, run or not. */
 REGIE_API regie_status regie_session_create(const regie_model* model, const regie_option* options,
                                             size_t option_count, regie_session** session);
 REGIE_API void regie_session_release(regie_session* session);

@@ -1,0 +1,33 @@
+// Memory is given by the system page by page, zeroed, when it is first touched: of an arena of a few MiB that
+// takes as long as a small network's run. Here it is done beside what a session does before its first run.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace regie {
+
+class FirstTouch {
+ public:
+  // Begins on a thread of its own, if there is a processor and enough to do for one.
+  explicit FirstTouch(std::vector<std::span<std::byte>> memory);
+  ~FirstTouch();
+  FirstTouch(const FirstTouch&) = delete;
+  FirstTouch& operator=(const FirstTouch&) = delete;
+  // Returns when all of it is there, and helps until then.
+  void finish();
+
+ private:
+  void work();
+  std::vector<std::span<std::byte>> pieces_;
+  std::atomic<size_t> next_{0};
+  std::thread thread_;
+};
+
+// All pages of it at once. What they hold stays as it is; advice, which the system need not take.
+void touch(std::span<std::byte> memory);
+
+}  // namespace regie
