@@ -69,11 +69,24 @@ inline void begin_sums(V (&sums)[kP][kV], const DirectShape& s, const DirectWork
 
 template <int kP, int kV, class To>
 inline void end_sums(V (&sums)[kP][kV], const DirectShape& s, const DirectWork& t, To&& to) {
-  if (t.last && s.ending != DirectShape::kNone)
+  if (t.last && s.ending == DirectShape::kSteps) {
+    // By way of the stack, so that there is one loop for each function and not one in each of these kernels.
+    alignas(4 * L) float y[kP * kV * L];
+#pragma GCC unroll 16
+    for (int p = 0; p < kP; ++p)
+#pragma GCC unroll 16
+      for (int v = 0; v < kV; ++v) store(y + (p * kV + v) * L, sums[p][v]);
+    s.steps(s.what, y, kP * kV * L);
+#pragma GCC unroll 16
+    for (int p = 0; p < kP; ++p)
+#pragma GCC unroll 16
+      for (int v = 0; v < kV; ++v) sums[p][v] = load(y + (p * kV + v) * L);
+  } else if (t.last && s.ending != DirectShape::kNone) {
 #pragma GCC unroll 16
     for (int p = 0; p < kP; ++p)
 #pragma GCC unroll 16
       for (int v = 0; v < kV; ++v) sums[p][v] = ended(s, sums[p][v]);
+  }
   const Mask tail = mask_of(t.tail);
 #pragma GCC unroll 16
   for (int p = 0; p < kP; ++p)
@@ -108,13 +121,13 @@ inline void multiply(V (&sums)[kP][kV], const float* w, int64_t w_step, int64_t 
   for (; i < count; ++i) step(i);
 }
 
-// Positions `first`.. as long as there are kP of them; returns the first that is left.
+// Positions from `first` up to `end` as long as there are kP of them; returns the first that is left.
 // kUnit: input channels lie beside each other.
 template <int kP, int kV, bool kUnit>
-int64_t strip_of(const DirectShape& s, const DirectWork& t, int64_t first) {
+int64_t strip_of(const DirectShape& s, const DirectWork& t, int64_t first, int64_t end) {
   const int64_t pixel = s.src_pixel, step = kUnit ? 1 : s.src_step, w_step = s.w_step, w_vector = s.w_vector;
   const int64_t taps_begin = t.rows[0] * s.kernel_width, taps_end = t.rows[1] * s.kernel_width;
-  for (; t.count - first >= kP; first += kP) {
+  for (; end - first >= kP; first += kP) {
     V sums[kP][kV];
     const int64_t dst_at = t.dst_at + first * s.dst_pixel;
     auto to = [&](int p) { return dst_at + p * s.dst_pixel; };
@@ -173,11 +186,17 @@ template <int kV, bool kUnit>
 void strip_of_vectors(const DirectShape& s, const DirectWork& t) {
   // Inputs that lie apart are those of a first layer's few channels.
   constexpr int kMost = kUnit ? most_pixels(kV) : kPixels;
-  int64_t first = strip_of<kMost, kV, kUnit>(s, t, 0);
-  if constexpr (kMost > kPixels)
-    if (t.count - first >= kPixels) first = strip_of<kPixels, kV, kUnit>(s, t, first);
+  // One position alone, or two of three vectors, would wait for their own sums; they share with those before them.
+  const int64_t rest = t.count % kMost;
+  const bool share = kV > 1 && kMost < 2 * kPixels && t.count > kMost && rest > 0 && rest <= (kMost > kPixels ? 2 : 1);
+  int64_t first = strip_of<kMost, kV, kUnit>(s, t, 0, share ? t.count - rest - kMost : t.count);
+  if constexpr (kMost > kPixels) {
+    if (t.count - first >= kPixels) first = strip_of<kPixels, kV, kUnit>(s, t, first, t.count);
+  } else if (share) {
+    first = strip_of<kPixels - 2, kV, kUnit>(s, t, first, first + kPixels - 2);
+  }
   if (first < t.count)
-    with_number<kPixels - 1>(t.count - first, [&]<int kP>() { strip_of<kP, kV, kUnit>(s, t, first); });
+    with_number<kPixels - 1>(t.count - first, [&]<int kP>() { strip_of<kP, kV, kUnit>(s, t, first, t.count); });
 }
 
 void strip(const DirectShape& s, const DirectWork& t) {
@@ -195,8 +214,8 @@ void scattered(const DirectShape& s, const DirectWork& t) {
 }
 
 // One vector, positions from `first` on. Of windows in which columns lie kStride-th of the distance between two
-// positions apart, neighbours read the same inputs, each of which is loaded once.
-template <int kP, int kWidth, int kStride>
+// positions apart, neighbours read the same inputs, each of which is loaded once. kEdge: some are in the padding.
+template <int kP, int kWidth, int kStride, bool kEdge>
 inline void depthwise_tile(const DirectShape& s, const DirectWork& t, int64_t first) {
   V sums[kP][1];
   const int64_t dst_at = t.dst_at + first * s.dst_pixel;
@@ -204,6 +223,7 @@ inline void depthwise_tile(const DirectShape& s, const DirectWork& t, int64_t fi
   begin_sums(sums, s, t, to);
   const float* src = t.src + first * s.src_pixel;
   const Mask mask = mask_of(t.tail);
+  const int64_t begin = t.columns[0] - first * kStride, end = t.columns[1] - first * kStride;
   for (int64_t row = t.rows[0]; row < t.rows[1]; ++row) {
     const int64_t tap = row * s.kernel_width;
     const float* x = src + s.src_taps[tap];
@@ -212,6 +232,7 @@ inline void depthwise_tile(const DirectShape& s, const DirectWork& t, int64_t fi
     for (int b = 0; b < kWidth; ++b) w[b] = load(t.w + s.w_taps[tap + b]);
 #pragma GCC unroll 32
     for (int j = 0; j < (kP - 1) * kStride + kWidth; ++j) {
+      if (kEdge && (j < begin || j >= end)) continue;
       const V value = load_some(x + j * s.src_right, mask);
 #pragma GCC unroll 8
       for (int b = 0; b < kWidth; ++b)
@@ -233,10 +254,13 @@ void next_vector(const DirectShape& s, DirectWork* t, int vectors) {
 template <int kP, int kWidth, int kStride>
 int64_t depthwise_tiles(const DirectShape& s, const DirectWork& all, int64_t first) {
   for (; all.count - first >= kP; first += kP) {
+    const int64_t at = first * kStride;
+    const bool edge = all.columns[0] > at || all.columns[1] < at + (kP - 1) * kStride + kWidth;
     DirectWork t = all;
     for (int v = 0; v < all.vectors; ++v, next_vector(s, &t, 1)) {
       t.tail = v + 1 < all.vectors ? L : all.tail;
-      depthwise_tile<kP, kWidth, kStride>(s, t, first);
+      edge ? depthwise_tile<kP, kWidth, kStride, true>(s, t, first)
+           : depthwise_tile<kP, kWidth, kStride, false>(s, t, first);
     }
   }
   return first;
@@ -286,13 +310,12 @@ void depthwise_anyhow(const DirectShape& s, const DirectWork& all) {
 }
 
 void depthwise(const DirectShape& s, const DirectWork& t) {
-  const bool whole = t.columns[0] == 0 && t.columns[1] == s.kernel_width && t.count > 1;
-  const bool one = s.src_pixel == s.src_right, two = s.src_pixel == 2 * s.src_right;
-  if (whole && s.kernel_width == 3 && one) return depthwise_strip<3, 1>(s, t);
-  if (whole && s.kernel_width == 3 && two) return depthwise_strip<3, 2>(s, t);
-  if (whole && s.kernel_width == 5 && one) return depthwise_strip<5, 1>(s, t);
-  if (whole && s.kernel_width == 5 && two) return depthwise_strip<5, 2>(s, t);
-  depthwise_anyhow(s, t);
+  if (!s.rows_at_once) return depthwise_anyhow(s, t);
+  const bool one = s.src_pixel == s.src_right;
+  if (s.kernel_width == 3)
+    one ? depthwise_strip<3, 1>(s, t) : depthwise_strip<3, 2>(s, t);
+  else
+    one ? depthwise_strip<5, 1>(s, t) : depthwise_strip<5, 2>(s, t);
 }
 
 }  // namespace
