@@ -10,6 +10,7 @@ namespace host_cpu {
 namespace {
 
 #include "vectors.inl"
+#include "vector_functions.inl"
 
 // Sums, weights and an input fill the registers.
 constexpr int kPixels = 6, kVectors = L == 16 ? 4 : 2;
@@ -32,14 +33,7 @@ inline V load_some(const float* p, Mask mask) { return reinterpret_cast<V>(_mm25
 inline void store_some(float* p, V v, Mask mask) { _mm256_maskstore_ps(p, mask, reinterpret_cast<__m256>(v)); }
 #endif
 inline V everywhere(float f) { return f - V{}; }  // exact, so that it is a broadcast and no subtraction
-inline V clip(V v, V low, V high) {
-  v = v < low ? low : v;  // a comparison with NaN is false
-  return v > high ? high : v;
-}
-inline V ended(const DirectShape& s, V v) {
-  const V low = everywhere(s.low), high = everywhere(s.high);
-  return s.ending == DirectShape::kClip ? clip(v, low, high) : v * clip(v * low + high, V{}, V{} + 1.f);
-}
+inline V clip(V v, V low, V high) { return min_of(max_of(v, low), high); }
 
 constexpr float kZeros[16] = {};
 
@@ -67,25 +61,37 @@ inline void begin_sums(V (&sums)[kP][kV], const DirectShape& s, const DirectWork
       for (int v = 0; v < kV; ++v) sums[p][v] += get(t.residual + to(p) + v * s.dst_vector, v);
 }
 
+// Stores y, so many vectors at each of the places, when the steps are through with them.
+__attribute__((noinline)) void end_by_steps(const DirectShape& s, const DirectWork& t, float* y, int places,
+                                            int vectors, const int64_t* at) {
+  s.steps(s.what, y, static_cast<int64_t>(places) * vectors * L);
+  const Mask tail = mask_of(t.tail);
+  for (int p = 0; p < places; ++p)
+    for (int v = 0; v < vectors; ++v, y += L) {
+      float* to = t.dst + at[p] + v * s.dst_vector;
+      v == vectors - 1 ? store_some(to, load(y), tail) : store(to, load(y));
+    }
+}
+
 template <int kP, int kV, class To>
 inline void end_sums(V (&sums)[kP][kV], const DirectShape& s, const DirectWork& t, To&& to) {
-  if (t.last && s.ending == DirectShape::kSteps) {
+  if (t.last && s.ending == DirectShape::kClip) {
+    const V low = everywhere(s.low), high = everywhere(s.high);
+#pragma GCC unroll 16
+    for (int p = 0; p < kP; ++p)
+#pragma GCC unroll 16
+      for (int v = 0; v < kV; ++v) sums[p][v] = clip(sums[p][v], low, high);
+  } else if (t.last && s.ending != DirectShape::kNone) {
     // By way of the stack, so that there is one loop for each function and not one in each of these kernels.
     alignas(4 * L) float y[kP * kV * L];
+    int64_t at[kP];
 #pragma GCC unroll 16
-    for (int p = 0; p < kP; ++p)
+    for (int p = 0; p < kP; ++p) {
+      at[p] = to(p);
 #pragma GCC unroll 16
       for (int v = 0; v < kV; ++v) store(y + (p * kV + v) * L, sums[p][v]);
-    s.steps(s.what, y, kP * kV * L);
-#pragma GCC unroll 16
-    for (int p = 0; p < kP; ++p)
-#pragma GCC unroll 16
-      for (int v = 0; v < kV; ++v) sums[p][v] = load(y + (p * kV + v) * L);
-  } else if (t.last && s.ending != DirectShape::kNone) {
-#pragma GCC unroll 16
-    for (int p = 0; p < kP; ++p)
-#pragma GCC unroll 16
-      for (int v = 0; v < kV; ++v) sums[p][v] = ended(s, sums[p][v]);
+    }
+    return end_by_steps(s, t, y, kP, kV, at);
   }
   const Mask tail = mask_of(t.tail);
 #pragma GCC unroll 16
@@ -124,10 +130,10 @@ inline void multiply(V (&sums)[kP][kV], const float* w, int64_t w_step, int64_t 
 // Positions from `first` up to `end` as long as there are kP of them; returns the first that is left.
 // kUnit: input channels lie beside each other.
 template <int kP, int kV, bool kUnit>
-int64_t strip_of(const DirectShape& s, const DirectWork& t, int64_t first, int64_t end) {
+int64_t strip_of(const DirectShape& s, const DirectWork& t, int64_t first) {
   const int64_t pixel = s.src_pixel, step = kUnit ? 1 : s.src_step, w_step = s.w_step, w_vector = s.w_vector;
   const int64_t taps_begin = t.rows[0] * s.kernel_width, taps_end = t.rows[1] * s.kernel_width;
-  for (; end - first >= kP; first += kP) {
+  for (; t.count - first >= kP; first += kP) {
     V sums[kP][kV];
     const int64_t dst_at = t.dst_at + first * s.dst_pixel;
     auto to = [&](int p) { return dst_at + p * s.dst_pixel; };
@@ -186,17 +192,11 @@ template <int kV, bool kUnit>
 void strip_of_vectors(const DirectShape& s, const DirectWork& t) {
   // Inputs that lie apart are those of a first layer's few channels.
   constexpr int kMost = kUnit ? most_pixels(kV) : kPixels;
-  // One position alone, or two of three vectors, would wait for their own sums; they share with those before them.
-  const int64_t rest = t.count % kMost;
-  const bool share = kV > 1 && kMost < 2 * kPixels && t.count > kMost && rest > 0 && rest <= (kMost > kPixels ? 2 : 1);
-  int64_t first = strip_of<kMost, kV, kUnit>(s, t, 0, share ? t.count - rest - kMost : t.count);
-  if constexpr (kMost > kPixels) {
-    if (t.count - first >= kPixels) first = strip_of<kPixels, kV, kUnit>(s, t, first, t.count);
-  } else if (share) {
-    first = strip_of<kPixels - 2, kV, kUnit>(s, t, first, first + kPixels - 2);
-  }
+  int64_t first = strip_of<kMost, kV, kUnit>(s, t, 0);
+  if constexpr (kMost > kPixels)
+    if (t.count - first >= kPixels) first = strip_of<kPixels, kV, kUnit>(s, t, first);
   if (first < t.count)
-    with_number<kPixels - 1>(t.count - first, [&]<int kP>() { strip_of<kP, kV, kUnit>(s, t, first, t.count); });
+    with_number<kPixels - 1>(t.count - first, [&]<int kP>() { strip_of<kP, kV, kUnit>(s, t, first); });
 }
 
 void strip(const DirectShape& s, const DirectWork& t) {
