@@ -355,14 +355,19 @@ bool set_post_ops(const Operation& op, Plan* p) {
     } else if (first && step->op == Unary::kClip) {
       s.ending = DirectShape::kClip;
       s.low = step->a, s.high = step->b;
+    } else if (first && step->op == Unary::kHardSwish) {
+      s.ending = DirectShape::kHardSwish;
+      s.low = 1.f / 6, s.high = 0.5f;
     } else {
       p->after.push_back(*step);
     }
   }
   if (p->after.empty()) return true;
-  // One thing ends a sum: bounds before other steps are the first of them.
+  // One thing ends a sum: what was to is the first of the steps.
   if (s.ending == DirectShape::kClip)
     p->after.insert(p->after.begin(), After{false, Unary::kClip, s.low, s.high});
+  else if (s.ending == DirectShape::kHardSwish)
+    p->after.insert(p->after.begin(), After{false, Unary::kHardSwish, 0, 0});
   s.ending = DirectShape::kSteps;
   s.steps = run_steps;
   return true;

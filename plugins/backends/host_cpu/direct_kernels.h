@@ -28,9 +28,9 @@ struct DirectShape {
   // Each channel has a window of its own, of 3 or 5 columns, and the next position's begins one or two of
   // them further.
   bool rows_at_once = false;
-  // What becomes of a sum: kClip: it is kept between low and high; kSteps: what `steps` makes of n of them,
-  // whole vectors. NaN stays.
-  enum Ending { kNone, kClip, kSteps } ending = kNone;
+  // What becomes of a sum y: kClip: it is kept between low and high; kHardSwish: y clip(low y + high, 0, 1);
+  // kSteps: what `steps` makes of n of them, whole vectors. NaN stays.
+  enum Ending { kNone, kClip, kHardSwish, kSteps } ending = kNone;
   float low = 0, high = 0;
   void (*steps)(const void* what, float* y, int64_t n);
   const void* what;

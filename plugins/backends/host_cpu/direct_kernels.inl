@@ -81,6 +81,12 @@ inline void end_sums(V (&sums)[kP][kV], const DirectShape& s, const DirectWork& 
     for (int p = 0; p < kP; ++p)
 #pragma GCC unroll 16
       for (int v = 0; v < kV; ++v) sums[p][v] = clip(sums[p][v], low, high);
+  } else if (t.last && s.ending == DirectShape::kHardSwish) {
+    const V low = everywhere(s.low), high = everywhere(s.high);
+#pragma GCC unroll 16
+    for (int p = 0; p < kP; ++p)
+#pragma GCC unroll 16
+      for (int v = 0; v < kV; ++v) sums[p][v] *= clip(sums[p][v] * low + high, V{}, all(1.f));
   } else if (t.last && s.ending != DirectShape::kNone) {
     // By way of the stack, so that there is one loop for each function and not one in each of these kernels.
     alignas(4 * L) float y[kP * kV * L];
