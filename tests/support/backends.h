@@ -80,6 +80,9 @@ inline double activate(const std::string& name, double x, double alpha, double b
   if (name == "Clip") return std::clamp(x, alpha, beta);
   if (name == "Elu") return x < 0 ? alpha * std::expm1(x) : x;
   if (name == "Swish") return x / (1 + std::exp(-x));
+  if (name == "Gelu") return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
+  if (name == "GeluTanh")
+    return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
   return x;
 }
 struct ActivationCase {

@@ -48,6 +48,37 @@ std::vector<regie_format_wish> wishes_of(const Node& node) {
   return wishes;
 }
 
+// Calls `run` with every combination of formats that is offered and those of the results, while the node's
+// operands and values have them.
+void each_option(Node& node,
+                 const std::function<void(uint32_t option, const std::vector<regie_format>& results)>& run) {
+  const std::vector<TensorData> operands = node.operands;
+  const std::vector<regie_format_wish> wishes = wishes_of(node);
+  const uint32_t options = wishes.empty() ? 0 : wishes.back().option;
+  for (uint32_t option = 1; option <= options; ++option) {
+    // The graph is the node's own; what it says of its values is written as the host would.
+    auto* values = const_cast<regie_value*>(node.graph()->values);
+    const regie_node& view = node.graph()->nodes[0];
+    std::vector<regie_format> results(node.results.size(), REGIE_FORMAT_ND);
+    node.operands = operands;
+    std::vector<uint32_t> touched;
+    for (const regie_format_wish& w : wishes) {
+      if (w.option != option) continue;
+      ASSERT_TRUE(w.format == REGIE_FORMAT_NHWC || w.format == kBlocked);
+      const uint32_t id = w.is_result ? view.results[w.index] : view.operands[w.index];
+      values[id].type.format = w.format;
+      touched.push_back(id);
+      if (w.is_result)
+        results[w.index] = w.format;
+      else
+        node.operands[w.index].bytes = reformatted(operands[w.index], w.format, false).bytes;
+    }
+    run(option, results);
+    for (uint32_t id : touched) values[id].type.format = REGIE_FORMAT_ND;
+  }
+  node.operands = operands;
+}
+
 NodePtr four_dims(const char* op, std::mt19937_64& r, Ints second) {
   Ints d{random_in(r, 1, 2), 16 * random_in(r, 1, 3), random_in(r, 2, 7), random_in(r, 2, 7)};
   for (size_t i = 0; i < second.size(); ++i)
@@ -166,27 +197,8 @@ TEST_P(InFormats, GiveTheSameInAnotherOrder) {
     SCOPED_TRACE(n);
     NodePtr node = GetParam().make(random);
     node->run_reference();
-    const std::vector<TensorData> expected = node->results, operands = node->operands;
-    const std::vector<regie_format_wish> wishes = wishes_of(*node);
-    const uint32_t options = wishes.empty() ? 0 : wishes.back().option;
-    for (uint32_t option = 1; option <= options; ++option) {
-      // The graph is the node's own; what it says of its values is written as the host would.
-      auto* values = const_cast<regie_value*>(node->graph()->values);
-      const regie_node& view = node->graph()->nodes[0];
-      std::vector<regie_format> results(expected.size(), REGIE_FORMAT_ND);
-      node->operands = operands;
-      std::vector<uint32_t> touched;
-      for (const regie_format_wish& w : wishes) {
-        if (w.option != option) continue;
-        ASSERT_TRUE(w.format == REGIE_FORMAT_NHWC || w.format == kBlocked);
-        const uint32_t id = w.is_result ? view.results[w.index] : view.operands[w.index];
-        values[id].type.format = w.format;
-        touched.push_back(id);
-        if (w.is_result)
-          results[w.index] = w.format;
-        else
-          node->operands[w.index].bytes = reformatted(operands[w.index], w.format, false).bytes;
-      }
+    const std::vector<TensorData> expected = node->results;
+    each_option(*node, [&](uint32_t option, const std::vector<regie_format>& results) {
       const uint32_t threads = 1 + (n + option) % 2;
       const Kernel kernel = cpu.engine.compile(*node, threads);
       std::vector<TensorData> got = cpu.device.run(kernel, *node, {threads, 1});
@@ -196,10 +208,9 @@ TEST_P(InFormats, GiveTheSameInAnotherOrder) {
       ASSERT_LE(difference(expected, got), winograd ? 2e-5 : kNativeTolerance) << kernel.name;
       ASSERT_GE(difference(expected, got), 0);
       direct += kernel.name.starts_with("own direct convolution");
-      for (uint32_t id : touched) values[id].type.format = REGIE_FORMAT_ND;
       ++tried;
-    }
-    node->operands = operands;
+    });
+    ASSERT_FALSE(HasFatalFailure());
   }
   EXPECT_GE(tried, 8u) << "no format was offered";
 #if defined(__x86_64__)
@@ -210,5 +221,88 @@ TEST_P(InFormats, GiveTheSameInAnotherOrder) {
 }
 INSTANTIATE_TEST_SUITE_P(Of, InFormats, testing::ValuesIn(kInFormats),
                          [](const auto& info) { return std::string(info.param.name); });
+
+// Puts 0 for NaN and infinity; says where NaN and where infinity was, of which sign.
+std::vector<int> without_special(TensorData& t) {
+  std::vector<int> special;
+  for (int64_t i = 0; i < t.count(); ++i) {
+    float& x = t.as<float>()[i];
+    special.push_back(std::isnan(x) ? 2 : std::isinf(x) ? (x > 0 ? 1 : -1) : 0);
+    if (special.back()) x = 0;
+  }
+  return special;
+}
+
+// What a sum becomes, by each of the functions, at the edges of maps and in vectors that channels do not
+// fill; the same bits by any number of threads. NaN and infinity come out where the definition has them.
+TEST(DirectConvolutions, EndInEachActivation) {
+#if defined(__x86_64__)
+  if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "no kernels for this processor";
+#else
+  GTEST_SKIP() << "no kernels for this processor";
+#endif
+  constexpr ActivationCase kAll[] = {
+      {"", 0, 0},           {"Relu", 0, 0},        {"Clip", -0.5, 0.75}, {"HardSwish", 0, 0},
+      {"Swish", 0, 0},      {"Sigmoid", 0, 0},     {"Tanh", 0, 0},       {"HardSigmoid", 0.25, 0.5},
+      {"LeakyRelu", -1, 0}, {"LeakyRelu", 0.1, 0}, {"Elu", 0.5, 0},      {"Gelu", 0, 0},
+      {"GeluTanh", 0, 0}};
+  struct Size {
+    int64_t in, out, height, width, window, stride;
+    bool depthwise;
+  };
+  constexpr Size kSizes[] = {
+      {16, 32, 7, 7, 1, 1, false},  {24, 72, 5, 9, 3, 1, false},  {3, 24, 9, 9, 3, 2, false},
+      {80, 100, 3, 3, 3, 1, false}, {48, 48, 1, 3, 3, 1, false},  {16, 16, 7, 7, 5, 1, true},
+      {72, 72, 7, 7, 3, 1, true},   {48, 48, 14, 14, 5, 1, true}, {24, 24, 14, 14, 5, 2, true},
+      {32, 32, 3, 29, 3, 2, true},  {20, 20, 1, 1, 3, 1, true},   {16, 16, 1, 2, 5, 1, true},
+      {336, 336, 7, 7, 5, 1, true}, {17, 17, 9, 4, 3, 1, true},   {16, 16, 8, 8, 7, 1, true},
+      {64, 48, 13, 13, 1, 1, false}};
+  HostCpu cpu;
+  int direct = 0, tried = 0;
+  for (const Size& size : kSizes)
+    for (const ActivationCase& activation : kAll) {
+      ConvCase c{{1, size.in, size.height, size.width},
+                 Ints(2, size.window),
+                 Ints(2, size.stride),
+                 {1, 1},
+                 Ints(4, size.window / 2)};
+      c.out_channels = size.out;
+      c.group = size.depthwise ? size.in : 1;
+      c.bias = tried % 4 != 0;
+      c.residual = tried % 3 == 0;
+      c.activation = activation;
+      SCOPED_TRACE(c.describe());
+      auto node = conv_node(c, static_cast<uint64_t>(tried));
+      float* x = node->operands[0].as<float>();
+      const int64_t map = size.height * size.width;
+      for (int64_t i = 0; i < product(c.x); ++i) x[i] *= i % 5 == 0 ? 8.f : 1.f;
+      // One channel's corner, another's middle.
+      if (map > 1) x[0] = std::numeric_limits<float>::quiet_NaN();
+      // Of minus infinity only the approximation of Gelu is not what its definition is.
+      const bool infinite = std::string(activation.name) != "GeluTanh";
+      if (map > 9 && infinite) x[2 * map + map / 2] = std::numeric_limits<float>::infinity();
+      std::vector<TensorData> expected = conv_by_loops(c, *node);
+      const std::vector<int> special = without_special(expected[0]);
+      each_option(*node, [&](uint32_t, const std::vector<regie_format>& results) {
+        std::vector<TensorData> first;
+        for (uint32_t threads : {1u, 2u, 3u, 5u}) {
+          const Kernel kernel = cpu.engine.compile(*node, threads);
+          std::vector<TensorData> got = cpu.device.run(kernel, *node, {threads, 1});
+          ++tried;
+          if (!kernel.name.starts_with("own direct convolution")) continue;
+          ++direct;
+          if (first.empty()) first = got;
+          ASSERT_EQ(std::memcmp(first[0].bytes.data(), got[0].bytes.data(), got[0].bytes.size()), 0)
+              << threads;
+          got[0] = reformatted(got[0], results[0], true);
+          ASSERT_EQ(special, without_special(got[0])) << kernel.name;
+          ASSERT_LE(difference(expected, got), 2e-6) << kernel.name;
+          ASSERT_GE(difference(expected, got), 0);
+        }
+      });
+      ASSERT_FALSE(HasFatalFailure());
+    }
+  EXPECT_GE(10 * direct, 9 * tried) << "of " << tried;
+}
 
 }  // namespace

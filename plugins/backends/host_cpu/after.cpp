@@ -17,6 +17,12 @@ std::optional<After> after(const PostOp& p) {
       return After{false, Unary::kClip, p.alpha, p.beta};
     case dnnl_eltwise_linear:
       return After{true, Unary::kRelu, p.alpha, p.beta};
+    case dnnl_eltwise_elu:
+      return After{false, Unary::kElu, p.alpha, 0};
+    case dnnl_eltwise_gelu_erf:
+      return After{false, Unary::kGelu, 0, 0};
+    case dnnl_eltwise_gelu_tanh:
+      return After{false, Unary::kGeluTanh, 0, 0};
     case dnnl_eltwise_swish:
       return After{false, Unary::kSwish, p.alpha, 0};
     default:

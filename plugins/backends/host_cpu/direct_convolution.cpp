@@ -186,6 +186,7 @@ class Runner {
         dst_(out_data<float>(l, 0)) {
     shape_.w_taps = plan.w_taps;
     shape_.src_taps = plan.src_taps;
+    shape_.what = &plan;
   }
 
   void run(const Piece& piece) const {
@@ -197,7 +198,6 @@ class Runner {
       work.last = work.end == p_.in;
       run_positions(piece, work);
     }
-    run_after(piece);
   }
 
  private:
@@ -211,9 +211,13 @@ class Runner {
     return piece.picture * p_.dst.picture + position * p_.dst.pixel;
   }
 
-  // A window's part within the map, along an axis: from the first number up to the second.
+  // A window's part within the map, along an axis: from the first number up to the second. Of `kernel`
+  // positions.
   void part(int axis, int64_t begin, int64_t size, int64_t (&range)[2]) const {
-    const int64_t dilation = p_.dilation[axis], kernel = p_.kernel[axis];
+    part(axis, begin, size, p_.kernel[axis], range);
+  }
+  void part(int axis, int64_t begin, int64_t size, int64_t kernel, int64_t (&range)[2]) const {
+    const int64_t dilation = p_.dilation[axis];
     range[0] = begin >= 0 ? 0 : std::min(kernel, blocks_of(-begin, dilation));
     range[1] = begin >= size ? range[0] : std::clamp(blocks_of(size - begin, dilation), range[0], kernel);
   }
@@ -221,7 +225,7 @@ class Runner {
   void run_positions(const Piece& piece, DirectWork& work) const {
     work.rows[0] = work.columns[0] = 0;
     work.rows[1] = p_.kernel[0], work.columns[1] = p_.kernel[1];
-    if (p_.flat) return run_strip(piece, work, piece.from, piece.to - piece.from);
+    if (p_.flat && !shape_.rows_at_once) return run_strip(piece, work, piece.from, piece.to - piece.from);
     int64_t edges[kMostPixels], edge_count = 0;
     auto add_edges = [&](int64_t from, int64_t to) {
       for (int64_t at = from; at < to; ++at) {
@@ -237,6 +241,13 @@ class Runner {
     for (int64_t at = piece.from; at < piece.to;) {
       const int64_t y = at / p_.width, row = y * p_.width, end = std::min(piece.to, row + p_.width);
       part(0, y * p_.stride[0] - p_.pad[0], p_.in_height, work.rows);
+      if (shape_.rows_at_once) {
+        const int64_t columns = (end - at) * p_.stride[1] / p_.dilation[1] + p_.kernel[1];
+        part(1, (at - row) * p_.stride[1] - p_.pad[1], p_.in_width, columns, work.columns);
+        run_strip(piece, work, at, end - at);
+        at = end;
+        continue;
+      }
       const int64_t first = std::clamp(row + p_.inside[0], at, end);
       const int64_t last = std::clamp(row + p_.inside[1], first, end);
       add_edges(at, first);
@@ -300,28 +311,6 @@ class Runner {
     each_vectors(piece, work, [&](int64_t) { d_.scattered(shape_, work); });
   }
 
-  // What is not done in registers, on what has just been written.
-  void run_after(const Piece& piece) const {
-    if (p_.after.empty()) return;
-    const int64_t first = piece.vector * d_.lanes, end = std::min(p_.out, first + piece.vectors * d_.lanes);
-    const int64_t positions = piece.to - piece.from;
-    auto run = [&](int64_t at, int64_t n) {
-      float* y = dst_ + piece.picture * p_.dst.picture + at;
-      for (const After& a : p_.after) a.run(y, n);
-    };
-    if (p_.dst.pixel == p_.out) {  // channels last
-      if (first == 0 && end == p_.out) return run(piece.from * p_.out, positions * p_.out);
-      for (int64_t i = 0; i < positions; ++i) run((piece.from + i) * p_.out + first, end - first);
-    } else if (first % kBlock == 0 && end % kBlock == 0) {
-      for (int64_t c = first; c < end; c += kBlock)
-        run(c / kBlock * p_.dst.block + piece.from * kBlock, positions * kBlock);
-    } else {
-      for (int64_t c = first; c < end; c += d_.lanes)
-        for (int64_t i = 0; i < positions; ++i)
-          run(c / kBlock * p_.dst.block + (piece.from + i) * kBlock + c % kBlock, d_.lanes);
-    }
-  }
-
   const Plan& p_;
   const Direct& d_;
   DirectShape shape_;
@@ -340,6 +329,13 @@ void set_distances(const Direct& d, Plan* p) {
   };
   s.dst_vector = vector(p->dst) ? vector(p->dst) : d.lanes;  // two in a block
   if (p->depthwise && vector(p->dst)) s.src_vector = vector(p->src);
+  const int64_t stride = p->stride[1], dilation = p->dilation[1];
+  s.rows_at_once = p->depthwise && (p->kernel[1] == 3 || p->kernel[1] == 5) &&
+                   (stride == dilation || stride == 2 * dilation);
+}
+
+void run_steps(const void* plan, float* y, int64_t n) {
+  for (const After& a : static_cast<const Plan*>(plan)->after) a.run(y, n);
 }
 
 // False where something follows that these kernels do not do.
@@ -366,6 +362,14 @@ bool set_post_ops(const Operation& op, Plan* p) {
       p->after.push_back(*step);
     }
   }
+  if (p->after.empty()) return true;
+  // One thing ends a sum: what was to is the first of the steps.
+  if (s.ending == DirectShape::kClip)
+    p->after.insert(p->after.begin(), After{false, Unary::kClip, s.low, s.high});
+  else if (s.ending == DirectShape::kHardSwish)
+    p->after.insert(p->after.begin(), After{false, Unary::kHardSwish, 0, 0});
+  s.ending = DirectShape::kSteps;
+  s.steps = run_steps;
   return true;
 }
 

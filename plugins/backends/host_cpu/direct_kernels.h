@@ -25,10 +25,15 @@ struct DirectShape {
   int64_t dst_vector;       // the same, in the result and what is added to it
   int64_t src_vector;       // the same, in the input, where each channel has a window of its own
   int64_t dst_pixel;        // from a position of the result to the next in its row
-  // What becomes of a sum y: kClip: it is kept between low and high; kHardSwish: y clip(low y + high, 0, 1).
-  // NaN stays.
-  enum Ending { kNone, kClip, kHardSwish } ending = kNone;
+  // Each channel has a window of its own, of 3 or 5 columns, and the next position's begins one or two of
+  // them further.
+  bool rows_at_once = false;
+  // What becomes of a sum y: kClip: it is kept between low and high; kHardSwish: y clip(low y + high, 0, 1);
+  // kSteps: what `steps` makes of n of them, whole vectors. NaN stays.
+  enum Ending { kNone, kClip, kHardSwish, kSteps } ending = kNone;
   float low = 0, high = 0;
+  void (*steps)(const void* what, float* y, int64_t n);
+  const void* what;
 };
 
 // Some vectors of channels, at most Direct::vectors of them, for some positions.
@@ -46,6 +51,8 @@ struct DirectWork {
   int64_t count;          // positions
   // Positions beside each other that have the same part of their windows within the map: rows and columns
   // from the first number up to the second. The first window's corner, in the first channel.
+  // rows_at_once: all of a row; columns are counted from the first window's first one on, those within the
+  // map.
   const float* src;
   int64_t dst_at;
   int64_t rows[2], columns[2];

@@ -10,6 +10,7 @@ namespace host_cpu {
 namespace {
 
 #include "vectors.inl"
+#include "vector_functions.inl"
 
 // Sums, weights and an input fill the registers.
 constexpr int kPixels = 6, kVectors = L == 16 ? 4 : 2;
@@ -32,14 +33,7 @@ inline V load_some(const float* p, Mask mask) { return reinterpret_cast<V>(_mm25
 inline void store_some(float* p, V v, Mask mask) { _mm256_maskstore_ps(p, mask, reinterpret_cast<__m256>(v)); }
 #endif
 inline V everywhere(float f) { return f - V{}; }  // exact, so that it is a broadcast and no subtraction
-inline V clip(V v, V low, V high) {
-  v = v < low ? low : v;  // a comparison with NaN is false
-  return v > high ? high : v;
-}
-inline V ended(const DirectShape& s, V v) {
-  const V low = everywhere(s.low), high = everywhere(s.high);
-  return s.ending == DirectShape::kClip ? clip(v, low, high) : v * clip(v * low + high, V{}, V{} + 1.f);
-}
+inline V clip(V v, V low, V high) { return min_of(max_of(v, low), high); }
 
 constexpr float kZeros[16] = {};
 
@@ -67,13 +61,44 @@ inline void begin_sums(V (&sums)[kP][kV], const DirectShape& s, const DirectWork
       for (int v = 0; v < kV; ++v) sums[p][v] += get(t.residual + to(p) + v * s.dst_vector, v);
 }
 
+// Stores y, so many vectors at each of the places, when the steps are through with them.
+__attribute__((noinline)) void end_by_steps(const DirectShape& s, const DirectWork& t, float* y, int places,
+                                            int vectors, const int64_t* at) {
+  s.steps(s.what, y, static_cast<int64_t>(places) * vectors * L);
+  const Mask tail = mask_of(t.tail);
+  for (int p = 0; p < places; ++p)
+    for (int v = 0; v < vectors; ++v, y += L) {
+      float* to = t.dst + at[p] + v * s.dst_vector;
+      v == vectors - 1 ? store_some(to, load(y), tail) : store(to, load(y));
+    }
+}
+
 template <int kP, int kV, class To>
 inline void end_sums(V (&sums)[kP][kV], const DirectShape& s, const DirectWork& t, To&& to) {
-  if (t.last && s.ending != DirectShape::kNone)
+  if (t.last && s.ending == DirectShape::kClip) {
+    const V low = everywhere(s.low), high = everywhere(s.high);
 #pragma GCC unroll 16
     for (int p = 0; p < kP; ++p)
 #pragma GCC unroll 16
-      for (int v = 0; v < kV; ++v) sums[p][v] = ended(s, sums[p][v]);
+      for (int v = 0; v < kV; ++v) sums[p][v] = clip(sums[p][v], low, high);
+  } else if (t.last && s.ending == DirectShape::kHardSwish) {
+    const V low = everywhere(s.low), high = everywhere(s.high);
+#pragma GCC unroll 16
+    for (int p = 0; p < kP; ++p)
+#pragma GCC unroll 16
+      for (int v = 0; v < kV; ++v) sums[p][v] *= clip(sums[p][v] * low + high, V{}, all(1.f));
+  } else if (t.last && s.ending != DirectShape::kNone) {
+    // By way of the stack, so that there is one loop for each function and not one in each of these kernels.
+    alignas(4 * L) float y[kP * kV * L];
+    int64_t at[kP];
+#pragma GCC unroll 16
+    for (int p = 0; p < kP; ++p) {
+      at[p] = to(p);
+#pragma GCC unroll 16
+      for (int v = 0; v < kV; ++v) store(y + (p * kV + v) * L, sums[p][v]);
+    }
+    return end_by_steps(s, t, y, kP, kV, at);
+  }
   const Mask tail = mask_of(t.tail);
 #pragma GCC unroll 16
   for (int p = 0; p < kP; ++p)
@@ -108,7 +133,7 @@ inline void multiply(V (&sums)[kP][kV], const float* w, int64_t w_step, int64_t 
   for (; i < count; ++i) step(i);
 }
 
-// Positions `first`.. as long as there are kP of them; returns the first that is left.
+// Positions from `first` up to `end` as long as there are kP of them; returns the first that is left.
 // kUnit: input channels lie beside each other.
 template <int kP, int kV, bool kUnit>
 int64_t strip_of(const DirectShape& s, const DirectWork& t, int64_t first) {
@@ -195,8 +220,8 @@ void scattered(const DirectShape& s, const DirectWork& t) {
 }
 
 // One vector, positions from `first` on. Of windows in which columns lie kStride-th of the distance between two
-// positions apart, neighbours read the same inputs, each of which is loaded once.
-template <int kP, int kWidth, int kStride>
+// positions apart, neighbours read the same inputs, each of which is loaded once. kEdge: some are in the padding.
+template <int kP, int kWidth, int kStride, bool kEdge>
 inline void depthwise_tile(const DirectShape& s, const DirectWork& t, int64_t first) {
   V sums[kP][1];
   const int64_t dst_at = t.dst_at + first * s.dst_pixel;
@@ -204,6 +229,7 @@ inline void depthwise_tile(const DirectShape& s, const DirectWork& t, int64_t fi
   begin_sums(sums, s, t, to);
   const float* src = t.src + first * s.src_pixel;
   const Mask mask = mask_of(t.tail);
+  const int64_t begin = t.columns[0] - first * kStride, end = t.columns[1] - first * kStride;
   for (int64_t row = t.rows[0]; row < t.rows[1]; ++row) {
     const int64_t tap = row * s.kernel_width;
     const float* x = src + s.src_taps[tap];
@@ -212,6 +238,7 @@ inline void depthwise_tile(const DirectShape& s, const DirectWork& t, int64_t fi
     for (int b = 0; b < kWidth; ++b) w[b] = load(t.w + s.w_taps[tap + b]);
 #pragma GCC unroll 32
     for (int j = 0; j < (kP - 1) * kStride + kWidth; ++j) {
+      if (kEdge && (j < begin || j >= end)) continue;
       const V value = load_some(x + j * s.src_right, mask);
 #pragma GCC unroll 8
       for (int b = 0; b < kWidth; ++b)
@@ -233,10 +260,13 @@ void next_vector(const DirectShape& s, DirectWork* t, int vectors) {
 template <int kP, int kWidth, int kStride>
 int64_t depthwise_tiles(const DirectShape& s, const DirectWork& all, int64_t first) {
   for (; all.count - first >= kP; first += kP) {
+    const int64_t at = first * kStride;
+    const bool edge = all.columns[0] > at || all.columns[1] < at + (kP - 1) * kStride + kWidth;
     DirectWork t = all;
     for (int v = 0; v < all.vectors; ++v, next_vector(s, &t, 1)) {
       t.tail = v + 1 < all.vectors ? L : all.tail;
-      depthwise_tile<kP, kWidth, kStride>(s, t, first);
+      edge ? depthwise_tile<kP, kWidth, kStride, true>(s, t, first)
+           : depthwise_tile<kP, kWidth, kStride, false>(s, t, first);
     }
   }
   return first;
@@ -286,13 +316,12 @@ void depthwise_anyhow(const DirectShape& s, const DirectWork& all) {
 }
 
 void depthwise(const DirectShape& s, const DirectWork& t) {
-  const bool whole = t.columns[0] == 0 && t.columns[1] == s.kernel_width && t.count > 1;
-  const bool one = s.src_pixel == s.src_right, two = s.src_pixel == 2 * s.src_right;
-  if (whole && s.kernel_width == 3 && one) return depthwise_strip<3, 1>(s, t);
-  if (whole && s.kernel_width == 3 && two) return depthwise_strip<3, 2>(s, t);
-  if (whole && s.kernel_width == 5 && one) return depthwise_strip<5, 1>(s, t);
-  if (whole && s.kernel_width == 5 && two) return depthwise_strip<5, 2>(s, t);
-  depthwise_anyhow(s, t);
+  if (!s.rows_at_once) return depthwise_anyhow(s, t);
+  const bool one = s.src_pixel == s.src_right;
+  if (s.kernel_width == 3)
+    one ? depthwise_strip<3, 1>(s, t) : depthwise_strip<3, 2>(s, t);
+  else
+    one ? depthwise_strip<5, 1>(s, t) : depthwise_strip<5, 2>(s, t);
 }
 
 }  // namespace

@@ -2,16 +2,18 @@
 // HOST_CPU_LANES its vector's floats. Everything is in an unnamed namespace and nothing of the standard library
 // is used: an inline function compiled here must not be taken for another file's.
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "simd.h"
 
 namespace host_cpu {
 namespace {
 
 #include "vectors.inl"
+#include "vector_functions.inl"
 
-typedef int32_t I __attribute__((vector_size(4 * L), aligned(4), may_alias));
-
-inline V all(float f) { return V{} + f; }
 inline V load_part(const float* p, int64_t n, float fill) {
   V v = all(fill);
   for (int64_t i = 0; i < n; ++i) v[i] = p[i];
@@ -20,97 +22,6 @@ inline V load_part(const float* p, int64_t n, float fill) {
 inline void store_part(float* p, V v, int64_t n) {
   for (int64_t i = 0; i < n; ++i) p[i] = v[i];
 }
-inline V bits(I i) { return reinterpret_cast<V>(i); }
-inline I bits(V v) { return reinterpret_cast<I>(v); }
-// As in C, NaN compares false: min_of(x, b) and max_of(x, b) keep a NaN in x.
-inline V min_of(V x, V b) { return x > b ? b : x; }
-inline V max_of(V x, V b) { return x < b ? b : x; }
-inline V abs_of(V x) { return bits(bits(x) & 0x7fffffff); }
-
-inline V exp_of(V x) {
-  const V given = x;
-  x = max_of(min_of(x, all(88.7228f)), all(-87.3365f));
-  const V magic = all(12582912.f);  // 1.5 * 2^23: adding it rounds to an integer
-  const V n = (x * 1.44269504f + magic) - magic;
-  const V r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
-  V p = all(1.9875691500e-4f);
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * r * r + r + 1.f;
-  // 2^n in two factors, as n may be 128.
-  const I k = __builtin_convertvector(n, I), half = k >> 1;
-  V y = p * bits((half + 127) << 23) * bits((k - half + 127) << 23);
-  y = given > 88.7228f ? all(__builtin_inff()) : y;
-  return given < -103.9721f ? all(0.f) : y;
-}
-
-inline V tanh_of(V x) {
-  const V given = x;
-  x = max_of(min_of(x, all(7.90531110763549805f)), all(-7.90531110763549805f));
-  const V s = x * x;
-  V p = s * -2.76076847742355e-16f + 2.00018790482477e-13f;
-  p = p * s - 8.60467152213735e-11f;
-  p = p * s + 5.12229709037114e-08f;
-  p = p * s + 1.48572235717979e-05f;
-  p = p * s + 6.37261928875436e-04f;
-  p = p * s + 4.89352455891786e-03f;
-  V q = s * 1.19825839466702e-06f + 1.18534705686654e-04f;
-  q = q * s + 2.26843463243900e-03f;
-  q = q * s + 4.89352518554385e-03f;
-  const V y = x * p / q;
-  return abs_of(given) < 0.0004f ? given : y;
-}
-
-inline V erf_of(V x) {
-  const V given = x;
-  x = max_of(min_of(x, all(4.f)), all(-4.f));
-  const V s = x * x;
-  V p = s * -2.72614225801306e-10f + 2.77068142495902e-08f;
-  p = p * s - 2.10102402082508e-06f;
-  p = p * s - 5.69250639462346e-05f;
-  p = p * s - 7.34990630326855e-04f;
-  p = p * s - 2.95459980854025e-03f;
-  p = p * s - 1.60960333262415e-02f;
-  V q = s * -1.45660718464996e-05f - 2.13374055278905e-04f;
-  q = q * s - 1.68282697438203e-03f;
-  q = q * s - 7.37332916720468e-03f;
-  q = q * s - 1.42647390514189e-02f;
-  const V y = x * p / q;
-  return given != given ? given : y;
-}
-
-inline V log_of(V x) {
-  const V given = x;
-  const I denormal = given < 1.17549435e-38f;
-  x = denormal ? x * 8388608.f : x;
-  const I b = bits(x);
-  V e = __builtin_convertvector((b >> 23) - 126, V);
-  e = denormal ? e - 23.f : e;
-  V m = bits((b & 0x007fffff) | 0x3f000000);
-  const I small = m < 0.707106781f;
-  e = small ? e - 1.f : e;
-  m = small ? m + m - 1.f : m - 1.f;
-  const V z = m * m;
-  V p = all(7.0376836292e-2f);
-  p = p * m - 1.1514610310e-1f;
-  p = p * m + 1.1676998740e-1f;
-  p = p * m - 1.2420140846e-1f;
-  p = p * m + 1.4249322787e-1f;
-  p = p * m - 1.6668057665e-1f;
-  p = p * m + 2.0000714765e-1f;
-  p = p * m - 2.4999993993e-1f;
-  p = p * m + 3.3333331174e-1f;
-  V y = p * m * z + e * -2.12194440e-4f - z * 0.5f;
-  y = m + y + e * 0.693359375f;
-  y = given == 0.f ? all(-__builtin_inff()) : y;
-  y = given < 0.f ? all(__builtin_nanf("")) : y;
-  return (given != given || given == __builtin_inff()) ? given : y;
-}
-
-inline V sigmoid_of(V x) { return 1.f / (1.f + exp_of(-x)); }
 template <float (*F)(float)>
 inline V each(V x) {
   V y;
@@ -164,7 +75,7 @@ void unary(Unary op, float* y, const float* x, int64_t n, float a, float b) {
     case Unary::kSoftplus: return map1(y, x, n, [](V v) { return softplus_of(v); });
     case Unary::kSoftsign: return map1(y, x, n, [](V v) { return v / (1.f + abs_of(v)); });
     case Unary::kSqrt: return map1(y, x, n, [](V v) { return each<sqrt_one>(v); });
-    case Unary::kSwish: return map1(y, x, n, [=](V v) { return v * sigmoid_of(a * v); });
+    case Unary::kSwish: return map1(y, x, n, [=](V v) { return v / (1.f + exp_of(-a * v)); });
     case Unary::kTanh: return map1(y, x, n, [](V v) { return tanh_of(v); });
     case Unary::kThresholdedRelu: return map1(y, x, n, [=](V v) { return v > a ? v : all(0.f); });
   }
