@@ -1,5 +1,5 @@
 // Inner loops over maps, compiled for several instruction sets (map_*.cpp, all from map_kernels.inl): windows
-// of pooling, and a factor and an addend for each channel.
+// of pooling, a factor and an addend for each channel, and turning a matrix.
 //
 // They are compiled ahead, so that nothing is generated when a model is loaded (docs/kernels.md). Nothing
 // here allocates, throws or starts threads.
@@ -44,6 +44,8 @@ struct MapLoops {
   // y = x * scale + shift, at least `least`; of positions one after the other. NaN stays.
   void (*affine)(float* y, const float* x, const float* scale, const float* shift, int64_t channels,
                  int64_t positions, float least);
+  // y[j * y_step + i] = x[i * x_step + j] for rows i and columns j; of y whole vectors are written.
+  void (*transpose)(float* y, int64_t y_step, const float* x, int64_t x_step, int64_t rows, int64_t columns);
 };
 const MapLoops& map_loops();
 

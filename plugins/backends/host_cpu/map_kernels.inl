@@ -188,8 +188,104 @@ void affine(float* y, const float* x, const float* scale, const float* shift, in
   }
 }
 
+// Of two rows of a matrix of blocks of kSize, whose other blocks are in place: the second block of the first and
+// the first block of the second change places.
+template <int kSize>
+void exchange(V& a, V& b);
+#if HOST_CPU_LANES == 16
+template <>
+inline void exchange<1>(V& a, V& b) {
+  const V first = __builtin_shufflevector(a, b, 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30);
+  b = __builtin_shufflevector(a, b, 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);
+  a = first;
+}
+template <>
+inline void exchange<2>(V& a, V& b) {
+  const V first = __builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+  b = __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+  a = first;
+}
+template <>
+inline void exchange<4>(V& a, V& b) {
+  const V first = __builtin_shufflevector(a, b, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27);
+  b = __builtin_shufflevector(a, b, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31);
+  a = first;
+}
+template <>
+inline void exchange<8>(V& a, V& b) {
+  const V first = __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+  b = __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+  a = first;
+}
+#elif HOST_CPU_LANES == 8
+template <>
+inline void exchange<1>(V& a, V& b) {
+  const V first = __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14);
+  b = __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15);
+  a = first;
+}
+template <>
+inline void exchange<2>(V& a, V& b) {
+  const V first = __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13);
+  b = __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
+  a = first;
+}
+template <>
+inline void exchange<4>(V& a, V& b) {
+  const V first = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
+  b = __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+  a = first;
+}
+#else
+template <>
+inline void exchange<1>(V& a, V& b) {
+  const V first = __builtin_shufflevector(a, b, 0, 4, 2, 6);
+  b = __builtin_shufflevector(a, b, 1, 5, 3, 7);
+  a = first;
+}
+template <>
+inline void exchange<2>(V& a, V& b) {
+  const V first = __builtin_shufflevector(a, b, 0, 1, 4, 5);
+  b = __builtin_shufflevector(a, b, 2, 3, 6, 7);
+  a = first;
+}
+#endif
+
+template <int kSize>
+inline void turn(V (&rows)[L]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < L; ++i)
+    if (!(i & kSize)) exchange<kSize>(rows[i], rows[i + kSize]);
+  if constexpr (2 * kSize < L) turn<2 * kSize>(rows);
+}
+
+void transpose(float* y, int64_t y_step, const float* x, int64_t x_step, int64_t rows, int64_t columns) {
+  for (int64_t i = 0; i < rows; i += L) {
+    const int64_t m = rows - i < L ? rows - i : L;
+    for (int64_t j = 0; j < columns; j += L) {
+      const int64_t n = columns - j < L ? columns - j : L;
+      V tile[L] = {};
+      const float* from = x + i * x_step + j;
+      if (m == L && n == L) {
+#pragma GCC unroll 16
+        for (int r = 0; r < L; ++r) tile[r] = load(from + r * x_step);
+      } else {
+        for (int64_t r = 0; r < m; ++r) tile[r] = load_some(from + r * x_step, n);
+      }
+      turn<1>(tile);
+      float* to = y + j * y_step + i;
+      if (n == L) {
+#pragma GCC unroll 16
+        for (int r = 0; r < L; ++r) store(to + r * y_step, tile[r]);
+      } else {
+        for (int64_t r = 0; r < n; ++r) store(to + r * y_step, tile[r]);
+      }
+    }
+  }
+}
+
 }  // namespace
 
-extern const MapLoops HOST_CPU_MAPS = {window, row, affine};
+extern const MapLoops HOST_CPU_MAPS = {window, row, affine, transpose};
 
 }  // namespace host_cpu
