@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "map_kernels.h"
 #include "native.h"
 #include "parallel.h"
 #include "simd.h"
@@ -71,17 +72,16 @@ NativePtr make_batch_norm(const NativeRequest& r) {
               simd().affine_one(to + i * spatial, from + i * spatial, a[i % channels], b[i % channels],
                                 spatial);
           });
-        } else if (format == kChannelsLast) {
-          parallel(threads, batch * spatial, channels, [&](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i)
-              simd().affine(to + i * channels, from + i * channels, a, b, channels);
-          });
         } else {
-          const int64_t block = std::min(channels, kBlock), blocks = channels / block;
-          parallel(threads, batch * blocks * spatial, block, [&](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i) {
-              const int64_t c = i / spatial % blocks * block;
-              simd().affine(to + i * block, from + i * block, a + c, b + c, block);
+          // Maps one after the other, of so many channels beside each other.
+          const int64_t beside = format == kChannelsLast ? channels : std::min(channels, kBlock);
+          const int64_t blocks = channels / beside;
+          parallel(threads, batch * blocks * spatial, beside, [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end;) {
+              const int64_t c = i / spatial % blocks * beside;
+              const int64_t n = std::min(end, (i / spatial + 1) * spatial) - i;
+              map_loops().affine(to + i * beside, from + i * beside, a + c, b + c, beside, n, -INFINITY);
+              i += n;
             }
           });
         }
