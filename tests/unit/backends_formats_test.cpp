@@ -145,6 +145,11 @@ const Case kInFormats[] = {
      }},
     {"BatchNormalization",
      [](std::mt19937_64& r) { return by_channel("BatchNormalization", r, {}, 16 * random_in(r, 1, 2)); }},
+    {"FusedBatchNormalization",
+     [](std::mt19937_64& r) {
+       return by_channel("regie.FusedBatchNormalization", r, {attr("activation", "Relu")},
+                         random_in(r, 0, 1) ? 16 * random_in(r, 1, 5) : random_in(r, 1, 90));
+     }},
     {"Concat", [](std::mt19937_64& r) { return concat(r, 4, 1, 16); }},
     {"ReduceMean",
      [](std::mt19937_64& r) {

@@ -233,6 +233,11 @@ const Case kCases[] = {
     {"Erf", [](std::mt19937_64& r) { return unary("Erf", r); }},
     {"Exp", [](std::mt19937_64& r) { return unary("Exp", r, {}, 2); }},
     {"Floor", [](std::mt19937_64& r) { return unary("Floor", r); }},
+    {"FusedBatchNormalization",
+     [](std::mt19937_64& r) {
+       return by_channel("regie.FusedBatchNormalization", r, {attr("activation", "Relu")},
+                         random_in(r, 1, 33));
+     }},
     {"GRU",
      [](std::mt19937_64& r) { return recurrent("GRU", 3, r, {attr("linear_before_reset", int64_t{0})}); }},
     {"GRUBeforeReset",
