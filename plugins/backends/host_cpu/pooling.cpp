@@ -105,12 +105,13 @@ void run_windows(const Plan& p, int64_t sheet, int64_t row, int64_t piece, const
   }
 }
 
-// The mean of a window that is the whole row-major map.
-bool is_mean_of_all(const Plan& p) {
-  auto whole = [](const Axis& a) {
-    return a.out == 1 && a.kernel == a.in && a.left == 0 && a.part(0).size() == a.in;
-  };
-  return p.of == Window::kMean && whole(p.y) && whole(p.x);
+// The mean of a window that is the whole map.
+bool is_mean_of_all(const Operation& op) {
+  for (int i = 0; i < op.src.ndims - 2; ++i)
+    if (op.dst.dims[2 + i] != 1 || op.kernel[i] != op.src.dims[2 + i] || op.pad_l[i] || op.pad_r[i] ||
+        op.dilates[i])
+      return false;
+  return op.alg != dnnl_pooling_max;
 }
 NativePtr mean_of_all(const Plan& p) {
   const int64_t n = p.y.in * p.x.in;
@@ -129,12 +130,11 @@ bool suits_pooling(const Operation& op, const Formats& formats) {
   if (op.kind != Operation::kPooling || op.src.data_type != dnnl_f32 || op.dst.data_type != dnnl_f32 ||
       op.src.ndims < 3 || op.src.ndims > 4)
     return false;
-  if (op.src.dims[1] == 1 || formats.operands[0] == kPlainFormat) {
-    const int x = op.src.ndims - 3;
-    const bool whole =
-        op.dst.dims[x + 2] == 1 && op.kernel[x] == op.src.dims[x + 2] && op.alg != dnnl_pooling_max;
-    if (!whole && (op.kernel[x] - 1) * (op.dilates[x] + 1) >= kRowRoom / 2) return false;
-  }
+  const bool row_major = op.src.dims[1] == 1 || formats.operands[0] == kPlainFormat;
+  const int last = op.src.ndims - 3;
+  // A row of what a window reads must have room on the stack.
+  if (row_major && !is_mean_of_all(op) && (op.kernel[last] - 1) * (op.dilates[last] + 1) >= kRowRoom / 2)
+    return false;
   return formats.operands[0] == formats.results[0] || op.src.dims[1] == 1;
 }
 
@@ -156,8 +156,7 @@ NativePtr pooling(const DnnlBlob& blob, const Operation& op, uint32_t threads) {
   if (channels % p.channels != 0) return nullptr;
   p.sheets = op.src.dims[0] * (channels / p.channels);
   if (p.channels == 1) {
-    if (is_mean_of_all(p)) return mean_of_all(p);
-    if (p.x.span() > kRowRoom / 2) return nullptr;
+    if (is_mean_of_all(op)) return mean_of_all(p);
     if (p.of == Window::kMean)
       for (int64_t i = 0; i < p.x.out; ++i)
         p.counted.push_back(static_cast<float>(std::max<int64_t>(1, p.counted_at(p.x, p.x.part(i)))));
