@@ -28,7 +28,7 @@ NUMBERS = {np.dtype(d): n for n, d in ELEMS.values()}
 NARROW = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 OPSET, NEWEST = 21, 27
 SUMMING = {"Conv", "ConvTranspose", "regie.FusedConv", "MatMul", "Gemm", "regie.FusedMatMul", "regie.Attention", "AveragePool",
-           "GlobalAveragePool", "BatchNormalization", "LayerNormalization", "RMSNormalization", "InstanceNormalization",
+           "GlobalAveragePool", "BatchNormalization", "regie.FusedBatchNormalization", "LayerNormalization", "RMSNormalization", "InstanceNormalization",
            "GroupNormalization", "MeanVarianceNormalization", "RNN", "GRU", "LSTM", "Resize", "CumSum", "CumProd", "LpPool", "GlobalLpPool", "Col2Im",
            "GridSample", "RoiAlign", "AffineGrid", "Einsum", "Det", "Attention", "RotaryEmbedding", "DFT", "STFT", "ReduceLogSum", "ReduceLogSumExp",
            "HannWindow", "HammingWindow", "BlackmanWindow", "MelWeightMatrix", "LinearAttention", "DeformConv", "ReduceSum", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare"}

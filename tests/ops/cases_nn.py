@@ -114,6 +114,15 @@ def batch_norm(writer, v):
         parameters = [v.tensor(elem, (shape[1],), -1, 1) for _ in range(3)] + [v.tensor(elem, (shape[1],), 0.1, 2)]
         attrs = {"epsilon": float(np.float32(v.choose([1e-5, 1e-3, 0.1])))} if v.flag() else {}
         writer.add("BatchNormalization", [v.tensor(elem, shape), *parameters], tolerance=2e-5, **attrs)
+    for _ in range(20):
+        shape = v.shape(2, 5)
+        operands = [v.tensor("f32", shape)] + [v.tensor("f32", (shape[1],), -1, 1) for _ in range(3)] + [v.tensor("f32", (shape[1],), 0.1, 2)]
+        relu = v.flag()
+        nodes = [helper.make_node("BatchNormalization", ["x0", "x1", "x2", "x3", "x4"], ["n" if relu else "y0"], epsilon=0.125)]
+        if relu:
+            nodes.append(helper.make_node("Relu", ["n"], ["y0"]))
+        writer.add("regie.FusedBatchNormalization", operands, nodes=nodes, reference=False, tolerance=2e-5, epsilon=0.125,
+                   activation="Relu" if relu else "")
 
 
 def softmax(writer, v):

@@ -2,6 +2,7 @@
 // goes in and comes out is brought into the format by plain loops here.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <random>
 
 #include "regie/c/pass.h"
@@ -118,6 +119,38 @@ NodePtr any_convolution(std::mt19937_64& r, bool depthwise) {
   return conv_node(c, r());
 }
 
+// Windows, strides beyond them, padding, dilation and numbers of channels as they come; NaN among what a
+// maximum is taken of.
+NodePtr any_pooling(std::mt19937_64& r) {
+  const bool maximum = random_in(r, 0, 1) != 0, ceil = random_in(r, 0, 2) == 0;
+  const int64_t channels = random_in(r, 0, 1) ? 16 * random_in(r, 1, 9) : random_in(r, 1, 70);
+  const auto spatial = static_cast<size_t>(random_in(r, 1, 2));
+  Ints x{random_in(r, 1, 2), channels}, y = x, kernel, strides, dilations, pads(2 * spatial, 0);
+  for (size_t i = 0; i < spatial; ++i) {
+    kernel.push_back(random_in(r, 1, 5));
+    strides.push_back(random_in(r, 1, 6));
+    dilations.push_back(random_in(r, 0, 3) == 0 ? 2 : 1);
+    const int64_t span = dilations[i] * (kernel[i] - 1) + 1;
+    if (dilations[i] == 1) {
+      pads[i] = random_in(r, 0, kernel[i] - 1);
+      pads[i + spatial] = random_in(r, 0, kernel[i] - 1);
+    }
+    x.push_back(span + random_in(r, 0, 40));
+    const int64_t room = x[2 + i] + pads[i] + pads[i + spatial] - span;
+    int64_t out = room / strides[i] + 1;
+    if (ceil && room % strides[i] && out * strides[i] < x[2 + i] + pads[i]) ++out;
+    y.push_back(out);
+  }
+  std::vector<Attr> attrs{attr("kernel_shape", kernel), attr("strides", strides),
+                          attr("dilations", dilations), attr("pads", pads), attr("ceil_mode", int64_t{ceil})};
+  if (!maximum) attrs.push_back(attr("count_include_pad", random_in(r, 0, 1)));
+  TensorData from = random_floats(x, r());
+  if (maximum)
+    for (int64_t i = 0; i < from.count(); i += random_in(r, 1, 60))
+      from.as<float>()[i] = std::numeric_limits<float>::quiet_NaN();
+  return std::make_unique<Node>(maximum ? "MaxPool" : "AveragePool", attrs, list({from}),
+                                list({zeros(REGIE_F32, y)}));
+}
 const Case kInFormats[] = {
     {"AddSame",
      [](std::mt19937_64& r) {
@@ -143,6 +176,11 @@ const Case kInFormats[] = {
      }},
     {"BatchNormalization",
      [](std::mt19937_64& r) { return by_channel("BatchNormalization", r, {}, 16 * random_in(r, 1, 2)); }},
+    {"FusedBatchNormalization",
+     [](std::mt19937_64& r) {
+       return by_channel("regie.FusedBatchNormalization", r, {attr("activation", "Relu")},
+                         random_in(r, 0, 1) ? 16 * random_in(r, 1, 5) : random_in(r, 1, 90));
+     }},
     {"Concat", [](std::mt19937_64& r) { return concat(r, 4, 1, 16); }},
     {"ReduceMean",
      [](std::mt19937_64& r) {
@@ -176,6 +214,7 @@ const Case kInFormats[] = {
        return std::make_unique<Node>("GlobalAveragePool", std::vector<Attr>{}, list({random_floats(d, r())}),
                                      list({zeros(REGIE_F32, {d[0], d[1], 1, 1})}));
      }},
+    {"Pooling", any_pooling},
     {"MaxPool",
      [](std::mt19937_64& r) {
        Ints d{random_in(r, 1, 2), 16 * random_in(r, 1, 3), 8, 8};
@@ -193,7 +232,8 @@ TEST_P(InFormats, GiveTheSameInAnotherOrder) {
   std::mt19937_64 random(99);
   uint32_t tried = 0, direct = 0;
   const bool many = std::string(GetParam().name).starts_with("Any");
-  for (int n = 0; n < (many ? regie::test::cases(100) : 8); ++n) {
+  const bool pooling = GetParam().name == std::string("Pooling");
+  for (int n = 0; n < (many || pooling ? regie::test::cases(100) : 8); ++n) {
     SCOPED_TRACE(n);
     NodePtr node = GetParam().make(random);
     node->run_reference();
@@ -202,6 +242,11 @@ TEST_P(InFormats, GiveTheSameInAnotherOrder) {
       const uint32_t threads = 1 + (n + option) % 2;
       const Kernel kernel = cpu.engine.compile(*node, threads);
       std::vector<TensorData> got = cpu.device.run(kernel, *node, {threads, 1});
+      if (pooling) {
+        EXPECT_EQ(kernel.name.substr(0, 11), "own pooling");
+        const Kernel other = cpu.engine.compile(*node, 3 - threads);
+        EXPECT_EQ(cpu.device.run(other, *node, {3 - threads, 1})[0].bytes, got[0].bytes);
+      }
       for (size_t i = 0; i < got.size(); ++i) got[i] = reformatted(got[i], results[i], true);
       // Winograd's algorithm trades exactness for multiplications.
       const bool winograd = kernel.name.find("wino") != std::string::npos;

@@ -51,9 +51,9 @@ NodePtr softmax(const char* op, std::mt19937_64& r) {
   return std::make_unique<Node>(op, std::vector<Attr>{attr("axis", random_in(r, -3, 2))},
                                 list({random_floats(d, r())}), list({zeros(REGIE_F32, d)}));
 }
-NodePtr recurrent(const char* op, int64_t gates, std::mt19937_64& r, std::vector<Attr> attrs) {
-  const int64_t t = random_in(r, 1, 5), b = random_in(r, 1, 5), in = random_in(r, 1, 20),
-                h = random_in(r, 1, 40);
+NodePtr recurrent(const char* op, int64_t gates, std::mt19937_64& r, std::vector<Attr> attrs, int64_t t,
+                  int64_t in) {
+  const int64_t b = random_in(r, 1, 5), h = random_in(r, 1, 40);
   const char* directions[] = {"forward", "reverse", "bidirectional"};
   const int64_t which = random_in(r, 0, 2), d = which == 2 ? 2 : 1;
   attrs.push_back(attr("direction", directions[which]));
@@ -74,6 +74,10 @@ NodePtr recurrent(const char* op, int64_t gates, std::mt19937_64& r, std::vector
     results.push_back(zeros(REGIE_F32, {d, b, h}));
   }
   return std::make_unique<Node>(op, std::move(attrs), std::move(operands), std::move(results));
+}
+NodePtr recurrent(const char* op, int64_t gates, std::mt19937_64& r, std::vector<Attr> attrs) {
+  const int64_t t = random_in(r, 1, 5), in = random_in(r, 1, 20);
+  return recurrent(op, gates, r, std::move(attrs), t, in);
 }
 NodePtr attention(std::mt19937_64& r) {
   const int64_t b = random_in(r, 1, 3), heads = random_in(r, 1, 3), s = random_in(r, 1, 70),
@@ -229,6 +233,11 @@ const Case kCases[] = {
     {"Erf", [](std::mt19937_64& r) { return unary("Erf", r); }},
     {"Exp", [](std::mt19937_64& r) { return unary("Exp", r, {}, 2); }},
     {"Floor", [](std::mt19937_64& r) { return unary("Floor", r); }},
+    {"FusedBatchNormalization",
+     [](std::mt19937_64& r) {
+       return by_channel("regie.FusedBatchNormalization", r, {attr("activation", "Relu")},
+                         random_in(r, 1, 33));
+     }},
     {"GRU",
      [](std::mt19937_64& r) { return recurrent("GRU", 3, r, {attr("linear_before_reset", int64_t{0})}); }},
     {"GRUBeforeReset",
@@ -245,6 +254,14 @@ const Case kCases[] = {
     {"InstanceNormalization",
      [](std::mt19937_64& r) { return by_channel("InstanceNormalization", r, {}, random_in(r, 1, 9)); }},
     {"LSTM", [](std::mt19937_64& r) { return recurrent("LSTM", 4, r, {}); }},
+    {"LSTMOfManySteps",
+     [](std::mt19937_64& r) {
+       return recurrent("LSTM", 4, r, {}, random_in(r, 8, 40), random_in(r, 1, 90));
+     }},
+    {"LSTMOfWideInputs",
+     [](std::mt19937_64& r) {
+       return recurrent("LSTM", 4, r, {}, random_in(r, 8, 9), random_in(r, 1020, 1050));
+     }},
     {"LayerNormalization", layer_norm},
     {"LeakyRelu", [](std::mt19937_64& r) { return unary("LeakyRelu", r, {attr("alpha", 0.125)}); }},
     {"Less", [](std::mt19937_64& r) { return binary("Less", r, REGIE_BOOL); }},

@@ -20,6 +20,7 @@
 #include "executable.h"
 #include "kernel_blob.h"
 #include "pointwise_run.h"
+#include "pooling.h"
 #include "regie/timeline.hpp"
 #include "regie_digests.h"
 #include "settings.h"
@@ -231,9 +232,11 @@ regie_executable* prepare_dnnl(regie_loaded_kernel& kernel, const DnnlBlob& blob
       Operation op = describe_request(blob, r);
       if (NativePtr own = small_kernel(blob, op, r, threads))
         return new regie_executable{threads, NativeRun(std::move(own))};
-      if (device.settings.convolutions == Convolutions::kAhead)
-        if (NativePtr own = direct_convolution(blob, op, r, threads))
-          return new regie_executable{threads, NativeRun(std::move(own))};
+      if (device.settings.convolutions == Convolutions::kAhead) {
+        NativePtr own = op.kind == Operation::kPooling ? pooling(blob, op, threads)
+                                                       : direct_convolution(blob, op, r, threads);
+        if (own) return new regie_executable{threads, NativeRun(std::move(own))};
+      }
       auto* made = new regie_executable{
           threads, DnnlRun(device.dnnl.get(), blob, std::move(op), r, device.primitives, kernel.repacked)};
       if (std::get<DnnlRun>(made->run).repacked()) {

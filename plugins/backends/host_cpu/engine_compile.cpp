@@ -8,6 +8,7 @@
 #include "kernel_blob.h"
 #include "pointwise_engine.h"
 #include "pointwise_program.h"
+#include "pooling.h"
 
 namespace host_cpu {
 
@@ -145,6 +146,7 @@ std::string kernel_name(const regie_engine& e, const Work& work, const Choice& c
   if (open && formats.all_plain() && c.op.convolves()) {
     formats.operands[c.op.src_operand] = formats.results[0] = kChannelsLast;
   }
+  if (e.settings.convolutions == Convolutions::kAhead && suits_pooling(c.op, formats)) return "own pooling";
   if (e.settings.convolutions == Convolutions::kAhead && c.pack && !c.winograd &&
       suits_direct(c.op, c.lowered->weights, formats))
     return c.op.convolves() ? "own direct convolution" : "own direct product";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "map_kernels.h"
 #include "native.h"
 #include "parallel.h"
 #include "simd.h"
@@ -34,7 +35,7 @@ NativePtr make_layer_norm(const NativeRequest& r) {
   });
 }
 
-// y = x * a + b with one a and b a channel.
+// y = x * a + b with one a and b a channel; the fused operator's may be at least 0.
 NativePtr make_batch_norm(const NativeRequest& r) {
   r.need_float(0);
   r.need_float_results();
@@ -52,6 +53,9 @@ NativePtr make_batch_norm(const NativeRequest& r) {
   const int64_t batch = x.dims[0];
   const auto epsilon = static_cast<float>(r.attrs.number("epsilon", 1e-5));
   const regie_format format = x.format;
+  const std::string_view activation = r.attrs.text("activation", "");
+  if (!activation.empty() && activation != "Relu") refuse("the activation is not known");
+  const float least = activation.empty() ? -INFINITY : 0.f;
   const auto scratch = static_cast<uint64_t>(channels) * 2 * sizeof(float);
   return native_kernel(
       [=, threads = r.threads](const regie_launch& l) {
@@ -67,21 +71,22 @@ NativePtr make_batch_norm(const NativeRequest& r) {
         float* to = out_data<float>(l, 0);
         if (format == kPlainFormat) {
           parallel(threads, batch * channels, spatial, [&](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i)
-              simd().affine_one(to + i * spatial, from + i * spatial, a[i % channels], b[i % channels],
-                                spatial);
-          });
-        } else if (format == kChannelsLast) {
-          parallel(threads, batch * spatial, channels, [&](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i)
-              simd().affine(to + i * channels, from + i * channels, a, b, channels);
+            for (int64_t i = begin; i < end; ++i) {
+              float* y = to + i * spatial;
+              simd().affine_one(y, from + i * spatial, a[i % channels], b[i % channels], spatial);
+              if (least == 0) simd().unary(Unary::kRelu, y, y, spatial, 0, 0);
+            }
           });
         } else {
-          const int64_t block = std::min(channels, kBlock), blocks = channels / block;
-          parallel(threads, batch * blocks * spatial, block, [&](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i) {
-              const int64_t c = i / spatial % blocks * block;
-              simd().affine(to + i * block, from + i * block, a + c, b + c, block);
+          // Maps one after the other, of so many channels beside each other.
+          const int64_t beside = format == kChannelsLast ? channels : std::min(channels, kBlock);
+          const int64_t blocks = channels / beside;
+          parallel(threads, batch * blocks * spatial, beside, [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end;) {
+              const int64_t c = i / spatial % blocks * beside;
+              const int64_t n = std::min(end, (i / spatial + 1) * spatial) - i;
+              map_loops().affine(to + i * beside, from + i * beside, a + c, b + c, beside, n, least);
+              i += n;
             }
           });
         }
@@ -138,6 +143,7 @@ constexpr NativeOp kOps[] = {
     {"GroupNormalization", make_group_norm, Takes::kPlain, true, 6},
     {"InstanceNormalization", make_instance_norm, Takes::kPlain, true, 6},
     {"LayerNormalization", make_layer_norm, Takes::kPlain, true, 6},
+    {"regie.FusedBatchNormalization", make_batch_norm, Takes::kElementwise, true, 2},
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "dense_product.h"
 #include "native.h"
 #include "parallel.h"
 #include "product.h"
@@ -28,14 +29,15 @@ struct Recurrent {
   bool directions_apart() const { return directions == 2 && threads > 1; }
   uint32_t step_threads() const { return directions_apart() ? 1 : threads; }
 
-  // Of all steps' inputs; of one step's state, for the gates and for a candidate. The latter two for batches
-  // only: for one or few, a loop over the weights' rows is as fast.
-  std::optional<Product> input_product, gates_product, candidate_product;
+  std::optional<DenseProduct> input_product;  // of all steps' inputs
+  // Of one step's state, for the gates and for a candidate. For batches only: for one or few, a loop over the
+  // weights' rows is as fast.
+  std::optional<Product> gates_product, candidate_product;
   void make_products() {
     auto product = [&](int64_t m, int64_t n, int64_t k, uint32_t callers, uint32_t width_of) {
       return Product({m, n, k, true, true, width()}, callers, width_of);
     };
-    input_product = product(steps * batch, width(), inputs, 1, threads);
+    input_product.emplace(steps * batch, width(), inputs, threads);
     if (batch < 4) return;
     const auto callers = static_cast<uint32_t>(directions);
     gates_product = product(batch, candidate_apart() ? 2 * hidden : width(), hidden, callers, step_threads());
@@ -46,8 +48,8 @@ struct Recurrent {
   // the products.
   int64_t gates_floats() const { return steps * batch * width(); }
   int64_t product_floats() const {
-    uint64_t bytes = 0;
-    for (const auto* p : {&input_product, &gates_product, &candidate_product})
+    uint64_t bytes = input_product->scratch_bytes();
+    for (const auto* p : {&gates_product, &candidate_product})
       if (*p) bytes = std::max(bytes, (*p)->scratch_bytes());
     return static_cast<int64_t>(bytes / sizeof(float));
   }
@@ -87,19 +89,14 @@ class Layer {
 
   // The inputs' part of all gates, with the biases that simply add.
   void take_inputs() {
-    const int64_t width = r_.width(), rows = r_.steps * r_.batch;
-    for (int64_t i = 0; i < rows; ++i) {
-      float* row = gates_ + i * width;
-      if (!bias_) {
-        std::memset(row, 0, static_cast<size_t>(width) * sizeof(float));
-        continue;
-      }
-      const int64_t added = r_.before_reset ? 2 * r_.hidden : width;
-      simd().binary(Binary::kAdd, row, bias_, bias_ + width, added, 1, 1);
-      std::memcpy(row + added, bias_ + added, static_cast<size_t>(width - added) * sizeof(float));
+    const int64_t width = r_.width(), added = r_.before_reset ? 2 * r_.hidden : width;
+    float* const bias = product_;  // not used before the steps
+    if (bias_) {
+      simd().binary(Binary::kAdd, bias, bias_, bias_ + width, added, 1, 1);
+      std::memcpy(bias + added, bias_ + added, static_cast<size_t>(width - added) * sizeof(float));
     }
-    note(r_.input_product->run(0, in_data<float>(l_, 0),
-                               in_data<float>(l_, 1) + direction_ * width * r_.inputs, gates_, inner_));
+    note(r_.input_product->run(in_data<float>(l_, 0), in_data<float>(l_, 1) + direction_ * width * r_.inputs,
+                               bias_ ? bias : nullptr, gates_, inner_));
   }
 
   template <class Step>

@@ -15,8 +15,8 @@ namespace host_cpu {
 // what a network needs.
 enum class Winograd { kOff, kInLittleRoom, kAlways };
 
-// By which kernels convolutions are computed that are not by Winograd's algorithm: our own, compiled ahead,
-// where they suit, or oneDNN's, generated when a model is loaded.
+// By which kernels pooling and convolutions are computed that are not by Winograd's algorithm: our own,
+// compiled ahead, where they suit, or oneDNN's, generated when a model is loaded.
 enum class Convolutions { kAhead, kGenerated };
 
 struct Settings {

@@ -182,7 +182,7 @@ class Lister {
       std::vector<int64_t> dims(static_cast<size_t>(y.rank), 1);
       if (x.rank > y.rank) return false;
       std::copy(x.dims, x.dims + x.rank, dims.end() - x.rank);
-      const bool parameter = x.rank <= 1 && r_.op == "BatchNormalization";
+      const bool parameter = x.rank <= 1 && r_.op.ends_with("BatchNormalization");
       if (parameter || same_order(dims, kPlainFormat, f)) return true;
     } else if (i > 0 && takes == Takes::kPooled) {
       return true;  // axes

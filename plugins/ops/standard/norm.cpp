@@ -1,4 +1,4 @@
-// BatchNormalization (inference), Softmax and LogSoftmax.
+// BatchNormalization (inference), regie.FusedBatchNormalization, Softmax and LogSoftmax.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -40,6 +40,9 @@ KernelPtr prepare_batch_norm(Prepare& p) {
     if (!dispatch(Floats(), p.in(i).elem, [&]<class S>() { readers[i] = read<S>; })) p.no_type(p.in(i).elem);
   }
   double epsilon = p.attrs.number("epsilon", 1e-5);
+  const std::string_view activation = p.attrs.text("activation", "");
+  if (!activation.empty() && activation != "Relu") p.bad("the activation is not known");
+  const bool relu = !activation.empty();
   return p.dispatch(Floats(), p.in(0).elem, [&]<class T>() {
     return make_kernel([=, batch = x.empty() ? 0 : x[0]](const Call& call) {
       using A = Compute<T>;
@@ -50,7 +53,10 @@ KernelPtr prepare_batch_norm(Prepare& p) {
         for (int64_t n = 0; n < batch; ++n) {
           const T* from = call.in<T>(0) + (n * channels + c) * area;
           T* to = call.out<T>(0) + (n * channels + c) * area;
-          for (int64_t i = 0; i < area; ++i) to[i] = T(A(from[i]) * scale + shift);
+          for (int64_t i = 0; i < area; ++i) {
+            const A y = A(from[i]) * scale + shift;
+            to[i] = T(relu && y < A(0) ? A(0) : y);
+          }
         }
       }
     });
@@ -90,6 +96,7 @@ KernelPtr prepare_softmax(Prepare& p) {
 
 constexpr Op table[] = {
     {"BatchNormalization", REGIE_OP_INPLACE, infer_batch_norm, prepare_batch_norm},
+    {"regie.FusedBatchNormalization", REGIE_OP_INPLACE, infer_batch_norm, prepare_batch_norm},
     {"Softmax", REGIE_OP_INPLACE, infer_softmax, prepare_softmax<false>},
     {"LogSoftmax", REGIE_OP_INPLACE, infer_softmax, prepare_softmax<true>},
 };
