@@ -46,12 +46,18 @@ class WeightPieces {
       }
     sums_.resize(pieces_.size());
   }
+  // Of the next piece; false: there is none left.
+  bool find_next() {
+    const size_t i = next_.fetch_add(1, std::memory_order_relaxed);
+    if (i >= pieces_.size()) return false;
+    MappedFile::expect(pieces_[i]);
+    sums_[i] = little_endian(hash64(pieces_[i].data(), pieces_[i].size()));
+    if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 == pieces_.size()) done_.notify_all();
+    return true;
+  }
   // Takes pieces until none is left, then waits for those that other threads have taken.
   void find() {
-    for (size_t i = 0; (i = next_.fetch_add(1, std::memory_order_relaxed)) < pieces_.size();) {
-      MappedFile::expect(pieces_[i]);
-      sums_[i] = little_endian(hash64(pieces_[i].data(), pieces_[i].size()));
-      if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 == pieces_.size()) done_.notify_all();
+    while (find_next()) {
     }
     for (size_t n = 0; (n = done_.load(std::memory_order_acquire)) < pieces_.size();)
       done_.wait(n, std::memory_order_acquire);
@@ -73,9 +79,15 @@ class WeightPieces {
 
 uint64_t checksum_of(const MappedParts& parts) { return WeightPieces(parts).checksum(); }
 
+WeightCheck::WeightCheck() = default;
+WeightCheck::~WeightCheck() = default;
+
 const Status& WeightCheck::wait() const {
-  if (pieces_) pieces_->find();
-  return read_.get();
+  if (!pieces_) return all_.get();
+  std::call_once(once_, [this] {
+    read_ = check_sum(static_cast<uint32_t>(SectionKind::kWeights), pieces_->checksum(), sum_, path_);
+  });
+  return read_;
 }
 
 std::shared_ptr<const WeightCheck> WeightCheck::begin(UncheckedWeights weights,
@@ -83,25 +95,25 @@ std::shared_ptr<const WeightCheck> WeightCheck::begin(UncheckedWeights weights,
   constexpr size_t kSmall = size_t{1} << 20;  // read sooner than a thread is there
   std::shared_ptr<WeightCheck> check(new WeightCheck);
   check->owner_ = std::move(owner);
+  check->path_ = path;
+  check->sum_ = weights.read_checksum;
   size_t bytes = 0;
   for (const auto& part : weights.read) bytes += part.size();
   // Weights that lie on each other are more than all of the section: nobody writes them so.
   const bool apart = weights.read_checksum != 0 && bytes <= weights.bytes.size();
-  if (!apart) bytes = weights.bytes.size();
-  const auto all = [weights, path] { return check_weights(weights, path); };
-  if (apart) check->pieces_ = std::make_shared<WeightPieces>(weights.read);
-  const auto read = [pieces = check->pieces_, sum = weights.read_checksum, path] {
-    return check_sum(static_cast<uint32_t>(SectionKind::kWeights), pieces->checksum(), sum, path);
-  };
-  auto begin = [&](std::launch when) {
-    check->read_ = (apart ? std::async(when, read) : std::async(when, all)).share();
+  if (apart) check->pieces_ = std::make_unique<WeightPieces>(weights.read);
+  const bool at_once = !apart && weights.bytes.size() > kSmall;
+  const auto all = [weights = std::move(weights), path = std::move(path)] {
+    return check_weights(weights, path);
   };
   try {
-    begin(bytes > kSmall ? std::launch::async : std::launch::deferred);
+    check->all_ = std::async(at_once ? std::launch::async : std::launch::deferred, all).share();
   } catch (const std::system_error&) {
-    begin(std::launch::deferred);  // no thread is to be had: whoever waits does it
+    check->all_ = std::async(std::launch::deferred, all).share();  // without a thread: whoever waits does it
   }
-  check->all_ = apart ? std::async(std::launch::deferred, all).share() : check->read_;
+  if (apart && bytes > kSmall)
+    check->other_.begin(Background::Urgency::kChecksums, 1,
+                        [pieces = check->pieces_.get()] { return pieces->find_next(); });
   return check;
 }
 

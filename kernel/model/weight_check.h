@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/background.h"
 #include "base/status.h"
 
 namespace regie {
@@ -48,12 +50,18 @@ class WeightCheck {
   // Waits until it is known of what runs read, or of all weights. From any thread, which helps meanwhile.
   const Status& wait() const;
   const Status& wait_for_all() const { return all_.get(); }
+  ~WeightCheck();
 
  private:
-  WeightCheck() = default;
-  std::shared_ptr<const void> owner_;  // the futures' end, which waits for the thread, comes before it goes
-  std::shared_ptr<WeightPieces> pieces_;  // NULL: nothing to help with
-  std::shared_future<Status> read_, all_;
+  WeightCheck();
+  std::shared_ptr<const void> owner_;  // goes last: threads may read what it keeps
+  std::string path_;
+  uint64_t sum_ = 0;                      // of the pieces
+  std::unique_ptr<WeightPieces> pieces_;  // NULL: all weights are what runs read
+  mutable std::once_flag once_;
+  mutable Status read_;  // of the pieces
+  std::shared_future<Status> all_;
+  Background other_;
 };
 
 }  // namespace regie

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <system_error>
+#include <thread>
 
 namespace regie {
 
@@ -42,26 +42,25 @@ FirstTouch::FirstTouch(std::vector<std::span<std::byte>> memory) {
       rest = rest.subspan(pieces_.back().size());
     }
   }
-  if (bytes < kWorthThread || std::thread::hardware_concurrency() < 2) return;
-  try {
-    thread_ = std::thread([this] { work(); });
-  } catch (const std::system_error&) {
-    // None is to be had: who needs the memory touches it.
-  }
+  if (bytes >= kWorthThread && std::thread::hardware_concurrency() > 1)
+    other_.begin(Background::Urgency::kMemory, 1, [this] { return touch_next(); });
 }
 
-FirstTouch::~FirstTouch() {
-  next_.store(pieces_.size(), std::memory_order_relaxed);
-  if (thread_.joinable()) thread_.join();
+FirstTouch::~FirstTouch() { next_.store(pieces_.size(), std::memory_order_relaxed); }
+
+bool FirstTouch::touch_next() {
+  const size_t i = next_.fetch_add(1, std::memory_order_relaxed);
+  if (i >= pieces_.size()) return false;
+  touch(pieces_[i]);
+  if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 == pieces_.size()) done_.notify_all();
+  return true;
 }
 
 void FirstTouch::finish() {
-  work();
-  if (thread_.joinable()) thread_.join();
-}
-
-void FirstTouch::work() {
-  for (size_t i = 0; (i = next_.fetch_add(1, std::memory_order_relaxed)) < pieces_.size();) touch(pieces_[i]);
+  while (touch_next()) {
+  }
+  for (size_t n = 0; (n = done_.load(std::memory_order_acquire)) < pieces_.size();)
+    done_.wait(n, std::memory_order_acquire);
 }
 
 }  // namespace regie

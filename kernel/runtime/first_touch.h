@@ -5,26 +5,27 @@
 #include <atomic>
 #include <cstddef>
 #include <span>
-#include <thread>
 #include <vector>
+
+#include "base/background.h"
 
 namespace regie {
 
 class FirstTouch {
  public:
-  // Begins on a thread of its own, if there is a processor and enough to do for one.
+  // Begins in the background, if there is a processor and enough to do for one.
   explicit FirstTouch(std::vector<std::span<std::byte>> memory);
-  ~FirstTouch();
+  ~FirstTouch();  // leaves what nobody has begun
   FirstTouch(const FirstTouch&) = delete;
   FirstTouch& operator=(const FirstTouch&) = delete;
   // Returns when all of it is there, and helps until then.
   void finish();
 
  private:
-  void work();
+  bool touch_next();
   std::vector<std::span<std::byte>> pieces_;
-  std::atomic<size_t> next_{0};
-  std::thread thread_;
+  std::atomic<size_t> next_{0}, done_{0};
+  Background other_;
 };
 
 // All pages of it at once. What they hold stays as it is; advice, which the system need not take.

@@ -1,27 +1,14 @@
 #include "runtime/preparation.h"
 
-#include <exception>
-
 namespace regie {
 
 Preparation::Preparation(size_t count, std::function<void(size_t)> make)
     : count_(count), make_(std::move(make)), made_(std::make_unique<std::atomic<int>[]>(count)) {}
 
-Preparation::~Preparation() {
-  next_.store(count_, std::memory_order_relaxed);
-  for (std::thread& t : threads_) t.join();
-}
+Preparation::~Preparation() { next_.store(count_, std::memory_order_relaxed); }
 
 void Preparation::start(size_t threads) {
-  try {
-    while (threads_.size() < threads)
-      threads_.emplace_back([this] {
-        while (make_next()) {
-        }
-      });
-  } catch (const std::exception&) {
-    // No further thread, or no memory for one, is to be had: those that are there do it.
-  }
+  others_.begin(Background::Urgency::kKernels, threads, [this] { return make_next(); });
 }
 
 bool Preparation::make_next() {

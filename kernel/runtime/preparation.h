@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <thread>
-#include <vector>
+
+#include "base/background.h"
 
 namespace regie {
 
@@ -34,7 +34,7 @@ class Preparation {
   const std::function<void(size_t)> make_;
   std::atomic<size_t> next_{0};
   std::unique_ptr<std::atomic<int>[]> made_;
-  std::vector<std::thread> threads_;
+  Background others_;
 };
 
 }  // namespace regie

@@ -5,7 +5,6 @@
 #include <optional>
 #include <thread>
 
-#include "base/parallel.h"
 #include "model/plan_check.h"
 #include "runtime/core.h"
 
@@ -120,12 +119,7 @@ class Planner {
     plan_->preparation = std::make_unique<Preparation>(needs_.size(), [self](size_t i) {
       Need& need = self->needs_[i];
       TaskPlan& to = self->plan_->tasks[need.program][need.task];
-      try {
-        to.failure = self->prepare(need);
-      } catch (const std::bad_alloc&) {  // whoever waits for it would do so forever
-        to.failure = Status::error(REGIE_OUT_OF_MEMORY, "making a kernel ready",
-                                   task_name(self->model_, need.program, need.task));
-      }
+      to.failure = self->prepare_or_tell(need);
       to.scratch_bytes = need.bytes;
     });
     plan_->preparation->start(threads);
@@ -134,7 +128,11 @@ class Planner {
   // A library may take a tenth of a millisecond and more to generate a kernel's code, so on all processors.
   Status prepare_all() {
     std::vector<Status> made(needs_.size());
-    for_each_parallel(needs_.size(), kGrain, [&](size_t i) { made[i] = prepare(needs_[i]); });
+    Preparation all(needs_.size(), [&](size_t i) { made[i] = prepare_or_tell(needs_[i]); });
+    // What the process is bound to counts, not what the machine has.
+    const size_t width = std::min<size_t>(std::thread::hardware_concurrency(), needs_.size() / kGrain);
+    if (width > 1) all.start(width - 1);
+    for (size_t i = 0; i < needs_.size(); ++i) all.need(i);
     for (size_t i = 0; i < needs_.size(); ++i) {
       const auto [program, task, bytes] = needs_[i];
       if (!made[i].ok() && !may_be_left(program, made[i])) return std::move(made[i]);
@@ -152,6 +150,16 @@ class Planner {
     uint32_t program, task;
     uint64_t bytes;  // of scratch
   };
+
+  // Whoever waits for it would do so forever if it threw.
+  Status prepare_or_tell(Need& need) {
+    try {
+      return prepare(need);
+    } catch (const std::bad_alloc&) {
+      return Status::error(REGIE_OUT_OF_MEMORY, "making a kernel ready",
+                           task_name(model_, need.program, need.task));
+    }
+  }
 
   Status prepare(Need& need) {
     const uint32_t p = need.program, index = need.task;

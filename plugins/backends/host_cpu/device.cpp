@@ -146,7 +146,8 @@ const regie_device_description* describe_device(regie_device* device) { return &
 // translations.
 Bytes make_arena(uint64_t bytes) {
   constexpr uint64_t kLarge = uint64_t{2} << 20;
-  if (bytes < 2 * kLarge) return make_bytes(bytes);
+  if (bytes < kLarge) return make_bytes(bytes);
+  if (bytes % kLarge > kLarge / 4 * 3) bytes = (bytes + kLarge - 1) / kLarge * kLarge;
   void* p = nullptr;
   // Not aligned_alloc, which would have the size rounded up to large pages, too.
   if (::posix_memalign(&p, kLarge, bytes) != 0) return Bytes();
