@@ -119,6 +119,22 @@ def check_batch(tool, work):
     assert error <= BOUND, error
 
 
+def check_without_products(tool, work):
+    """Nothing is chosen, but other operators that read halves are asked about: windows with holes, in the padding as well."""
+    for number, (dims, window) in enumerate([
+            ([1, 16, 32, 32], dict(kernel_shape=[3, 3], dilations=[2, 2], pads=[2, 2, 2, 2])),
+            ([2, 5, 23, 19], dict(kernel_shape=[2, 2], dilations=[2, 2], pads=[1, 0, 0, 0], strides=[2, 1]))]):
+        m = Maker()
+        model = m.save(work / f"pool{number}.onnx", m.add("MaxPool", m.input("x", dims), **window))
+        _, found = compiled(tool, model, work / "pool.rgm")
+        assert found is None, found
+        x = halves(np.random.default_rng(number).standard_normal(dims).astype(np.float32))
+        np.save(work / "x.npy", x)
+        run([tool, "run", work / "pool.rgm", "--input", f"x={work / 'x.npy'}", "--output-dir", work / f"pool{number}"])
+        got = np.load(next((work / f"pool{number}").glob("*.npy")))
+        assert np.array_equal(got, session_of(model).run(None, {"x": x})[0]), number
+
+
 def check_untried(tool, work):
     report, found = compiled(tool, with_loop(work / "loop.onnx"), work / "loop.rgm", "--set", "placement=greedy")
     assert found and found["figures"]["two_halves"] == found["figures"]["products"] == 1, found
@@ -176,6 +192,7 @@ def main():
     for variable in ("REGIE_CACHE", "REGIE_CACHE_DIR"):
         os.environ.pop(variable, None)
     check_batch(tool, work)
+    check_without_products(tool, work)
     check_untried(tool, work)
     check_unchanged(tool, networks, work)
     check_words(tool, networks, work)

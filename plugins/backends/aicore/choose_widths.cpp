@@ -235,7 +235,10 @@ WidthChoice choose_widths(const regie_host* host, const regie_graph* graph, uint
                           Widths& widths) {
   WidthChoice choice;
   for (const Widths::Reader& r : widths.readers()) choice.products += r.product;
-  if (!choice.products) return choice;
+  if (!choice.products) {
+    choice.share.resize(widths.readers().size());
+    return choice;
+  }
   std::vector<Candidate> candidates;
   std::map<uint32_t, size_t> place;
   for (const Widths::Reader& r : widths.readers()) {

@@ -177,10 +177,11 @@ const Widths& WidthFinder::of(const regie_host* host, const regie_graph* graph, 
     choice = choose_widths(host, graph, engine, settings.accuracy * kShareOfAccuracy, settings.all_rounded,
                            price, *widths_);
     const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - start;
-    const std::string text = to_text(choice, *widths_);
-    if (choice.products && choice.why_not.empty())
+    if (choice.products && choice.why_not.empty()) {
+      const std::string text = to_text(choice, *widths_);
       findings->keep(graph, engine, str(question), text.data(), text.size(),
                      static_cast<uint64_t>(took.count()));
+    }
   }
   if (choice.products) tell(host, findings, graph, engine, choice, settings, *widths_);
   return *widths_;
