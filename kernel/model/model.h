@@ -208,6 +208,25 @@ struct ModelPort {
   uint32_t shape = REGIE_NONE;
 };
 
+// True of what it is said of, never of a copy, which may be changed.
+class OfThisAlone {
+ public:
+  OfThisAlone() = default;
+  OfThisAlone(const OfThisAlone&) {}
+  OfThisAlone& operator=(const OfThisAlone&) {
+    value_ = false;
+    return *this;
+  }
+  OfThisAlone& operator=(bool value) {
+    value_ = value;
+    return *this;
+  }
+  operator bool() const { return value_; }
+
+ private:
+  bool value_ = false;
+};
+
 struct Model {
   // Identity: what it was made from and by what.
   std::string name, producer, target, pipeline, source_digest;
@@ -241,7 +260,7 @@ struct Model {
   ModelText portable_graph;                            // .rg text after import; constants as digests
   std::map<std::string, uint32_t> portable_constants;  // digest -> weight
   ModelText ledger_json;
-  bool checked = false;  // by check_model, as it is now
+  OfThisAlone checked;  // by check_model; nobody changes it from then on
 };
 
 inline size_t Model::seen_outputs() const {
