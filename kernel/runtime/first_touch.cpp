@@ -14,8 +14,7 @@ namespace {
 constexpr size_t kPiece = size_t{2} << 20;
 constexpr size_t kWorthThread = size_t{1} << 20;  // less is there as soon as a thread
 
-}  // namespace
-
+// All pages of it. What they hold stays as it is; advice, which the system need not take.
 void touch(std::span<std::byte> memory) {
   constexpr uintptr_t kPage = 4096;
   const auto at = reinterpret_cast<uintptr_t>(memory.data());
@@ -30,6 +29,8 @@ void touch(std::span<std::byte> memory) {
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE);
 #endif
 }
+
+}  // namespace
 
 FirstTouch::FirstTouch(std::vector<std::span<std::byte>> memory) {
   size_t bytes = 0;

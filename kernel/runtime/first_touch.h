@@ -28,7 +28,4 @@ class FirstTouch {
   Background other_;
 };
 
-// All pages of it at once. What they hold stays as it is; advice, which the system need not take.
-void touch(std::span<std::byte> memory);
-
 }  // namespace regie

@@ -282,9 +282,9 @@ std::vector<int> without_special(TensorData& t) {
 // fill; the same bits by any number of threads. NaN and infinity come out where the definition has them.
 TEST(DirectConvolutions, EndInEachActivation) {
 #if defined(__x86_64__)
-  if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "no kernels for this processor";
+  const bool ours = __builtin_cpu_supports("avx2");
 #else
-  GTEST_SKIP() << "no kernels for this processor";
+  const bool ours = false;
 #endif
   constexpr ActivationCase kAll[] = {
       {"", 0, 0},           {"Relu", 0, 0},        {"Clip", -0.5, 0.75}, {"HardSwish", 0, 0},
@@ -347,7 +347,10 @@ TEST(DirectConvolutions, EndInEachActivation) {
       });
       ASSERT_FALSE(HasFatalFailure());
     }
-  EXPECT_GE(10 * direct, 9 * tried) << "of " << tried;
+  if (ours)
+    EXPECT_GE(10 * direct, 9 * tried) << "of " << tried;
+  else
+    EXPECT_EQ(direct, 0) << "no kernels are compiled for this processor";
 }
 
 }  // namespace
